@@ -1,6 +1,7 @@
 import { objectsAt } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { ContainerStatus } from '../pod/state/status.ts'
+import { upToDateCondition } from '../pod/state/status.ts'
+import type { ContainerStateTerminated, ContainerStatus } from '../pod/state/status.ts'
 import type { PodObject } from './resource.ts'
 
 /** The columns READY, STATUS and RESTARTS of a pod. */
@@ -41,8 +42,8 @@ export function summarizePod(pod: PodObject): PodSummary {
       reason = isReady ? 'Running' : 'NotReady'
     }
   }
-  // The reason of the pod as a whole is more specific than that a container wasn't created.
-  if (status.reason !== undefined && notMade.test(reason)) reason = status.reason
+  // The reason of the pod as a whole is more specific than that a container wasn't created, or how it ended in a shutdown.
+  if (status.reason !== undefined && (notMade.test(reason) || isDrained(pod))) reason = status.reason
   const isOver = status.phase === 'Succeeded' || status.phase === 'Failed'
   if (metadata.deletionTimestamp !== undefined && !isOver) reason = 'Terminating'
   const restarts = counted.reduce((sum, { restartCount }) => sum + restartCount, 0)
@@ -55,6 +56,12 @@ export function summarizePod(pod: PodObject): PodSummary {
     restarts,
     lastRestartMs: restarts > 0 && Number.isFinite(lastRestartMs) ? lastRestartMs : undefined,
   }
+}
+
+/** It was ended for a shutdown of the host, or by `podd drain`, and starts again afterwards. */
+function isDrained({ status: { phase, reason, conditions } }: PodObject): boolean {
+  const isDisrupted = conditions.some(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
+  return phase === 'Failed' && reason === 'Terminated' && isDisrupted
 }
 
 /** The reason of a container without any other information. */
@@ -98,6 +105,78 @@ function endReason(end: NonNullable<ContainerStatus['state']['terminated']>): st
   const { reason, signal, exitCode } = end
   if (reason !== undefined && reason !== '') return reason
   return signal === undefined || signal === 0 ? `ExitCode:${exitCode}` : `Signal:${signal}`
+}
+
+/** What keeps a pod from doing what it should. */
+export interface PodTroubleFact {
+  /** `main: CrashLoopBackOff: exit code 1` */
+  readonly why: string
+  /** The container that it is about; undefined where it is about the pod as a whole. */
+  readonly container?: string
+  /** What tells more: the newest warning about it, or the last line of its log. */
+  readonly asks?: 'event' | 'log'
+  /** That log is of the run before. */
+  readonly isPrevious?: boolean
+  /** It runs and isn't ready: whether something failed, only an event tells. */
+  readonly isUnready?: boolean
+}
+
+/** Reasons of containers that are on their way. */
+const startingReasons: readonly string[] = ['ContainerCreating', 'PodInitializing', '']
+
+/** Why a pod is broken, by its status; undefined where it works, is on its way, or is being deleted. */
+export function explainTrouble(pod: PodObject): PodTroubleFact | undefined {
+  const { metadata, status } = pod
+  if (metadata.deletionTimestamp !== undefined || status.phase === 'Succeeded' || isDrained(pod))
+    return undefined
+  if (status.reason !== undefined) return { why: sentenceOf(status.reason, status.message) }
+  const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+  for (const container of statuses) {
+    const trouble = explainContainer(container)
+    if (trouble !== undefined) return { ...trouble, why: `${container.name}: ${trouble.why}` }
+  }
+  const outdated = status.conditions.find(
+    ({ type, status: is }) => type === upToDateCondition && is === 'False',
+  )
+  if (outdated !== undefined)
+    return { why: sentenceOf(outdated.reason ?? 'not up to date', outdated.message) }
+  const isReady = status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')
+  if (status.phase !== 'Running' || isReady) return undefined
+  const unready = statuses.find(({ ready, state }) => !ready && state.running !== undefined)
+  if (unready === undefined) return undefined
+  return { why: `${unready.name}: not ready`, container: unready.name, asks: 'event', isUnready: true }
+}
+
+function explainContainer({ name, state, lastState }: ContainerStatus): PodTroubleFact | undefined {
+  const { waiting, terminated } = state
+  if (waiting?.reason === 'CrashLoopBackOff' || waiting?.reason === 'RunContainerError') {
+    const end = lastState.terminated
+    const why = end === undefined ? waiting.message : explainEnd(end)
+    return { why: sentenceOf(waiting.reason, why), container: name, ...asksOf(end, true) }
+  }
+  if (waiting !== undefined && !startingReasons.includes(waiting.reason ?? ''))
+    return { why: sentenceOf(waiting.reason ?? 'waiting', waiting.message) }
+  if (terminated === undefined || terminated.exitCode === 0) return undefined
+  return { why: explainEnd(terminated), container: name, ...asksOf(terminated, false) }
+}
+
+/** A message says why by itself; a kill from outside is the doing of a probe, of which an event tells. */
+function asksOf(
+  end: ContainerStateTerminated | undefined,
+  isPrevious: boolean,
+): Pick<PodTroubleFact, 'asks' | 'isPrevious'> {
+  if (end === undefined || (end.message ?? '') !== '') return {}
+  return { asks: end.exitCode > 128 ? 'event' : 'log', isPrevious }
+}
+
+function explainEnd({ reason, exitCode, message = '' }: ContainerStateTerminated): string {
+  const code = `exit code ${exitCode}`
+  const what = reason === undefined || reason === 'Error' ? code : `${reason}, ${code}`
+  return message === '' ? what : `${what}: ${message.trim()}`
+}
+
+function sentenceOf(reason: string, message: string | undefined): string {
+  return message === undefined || message === '' ? reason : `${reason}: ${message.trim()}`
 }
 
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const

@@ -40,6 +40,7 @@
  * GET  /podd/v1/usage                                     UsageHistoryReply (usage.ts), where the status page is on
  * GET  /ui                                                the status page where it is on; its files lie below
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
+ * POST /podd/v1/restart                                   podd replaces its own process, with the config as it is then; the pods keep running
  * GET  /podd/v1/applied                                   AppliedReply (sources.ts)
  * GET  /podd/v1/images                                    ImageEntry[]; ?users=true: with who uses them
  * GET  /podd/v1/images/archives                           ArchiveReport[] (images.ts)
@@ -53,6 +54,7 @@
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
  * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (usage.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)
+ * POST /podd/v1/namespaces/{ns}/pods/{name}/end           of a pod that terminates, as its manifest was removed: ?gracePeriodSeconds, if that is less
  * POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews, …/selfsubjectrulesreviews, /apis/authentication.k8s.io/v1/selfsubjectreviews
  *                                                         what who asks may do, and who that is; JSON or protobuf
  * GET  /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}   Lease, renewed at the moment

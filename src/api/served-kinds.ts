@@ -84,11 +84,24 @@ const podKind = servedKind<PodObject>({
     }),
     ageColumn,
     wideColumn('IP', "The pod's address.", ({ status }) => status.podIPs?.[0]?.ip ?? '<none>'),
-    wideColumn('Node', 'The host that runs the pod.', ({ spec }) => textAt(spec, 'nodeName') || '<none>'),
+    // podd has one host, which `podd status` names.
+    {
+      ...wideColumn<PodObject>(
+        'Node',
+        'The host that runs the pod.',
+        ({ spec }) => textAt(spec, 'nodeName') || '<none>',
+      ),
+      only: 'kubectl',
+    },
     { ...wideColumn('Nominated Node', 'Empty: podd schedules no pods.', () => '<none>'), only: 'kubectl' },
-    wideColumn('Readiness Gates', 'How many of the readiness gates are met, of how many.', (pod) =>
-      summarizeGates(pod),
-    ),
+    {
+      ...wideColumn<PodObject>(
+        'Readiness Gates',
+        'How many of the readiness gates are met, of how many.',
+        (pod) => summarizeGates(pod),
+      ),
+      only: 'kubectl',
+    },
     {
       name: 'Source',
       description: 'The manifest: a file or a URL.',

@@ -26,6 +26,7 @@ export interface SourceObject {
     readonly pods: number
     /** ConfigMaps, Secrets, claims and classes. */
     readonly objects: number
+    /** Of its documents, and of what of them can't take effect. */
     readonly errors: number
     /** Errors and warnings of what it gives now, 100 at most. */
     readonly problems?: readonly Problem[] | undefined
@@ -43,7 +44,10 @@ export interface SourceObject {
     /** The last good copy stands in for the source, or for some of its documents. */
     readonly lastGood: boolean
     readonly heldSince?: string | undefined
-    /** Of a held source that can be read: what `podd resume` would apply, as `Pod default/web`. */
+    /**
+     * What it gives and does not run yet, as `Pod default/web`: pods whose old version still runs, or a whole unit of which an
+     * earlier revision counts; of a held source that can be read what `podd resume` would apply.
+     */
     readonly pending?:
       | {
           readonly added: readonly string[]
@@ -161,6 +165,8 @@ export interface AppliedPodEntry extends AppliedPlace {
   readonly isPastChange: boolean
   /** Whether all its containers run the image of the manifest. */
   readonly isUpToDate: boolean
+  /** Why the newest version is not in effect, and the old one runs; left out where it is, or is on its way. */
+  readonly problem?: string | undefined
 }
 
 export interface AppliedObjectEntry extends AppliedPlace {

@@ -10,6 +10,7 @@ const ofPods: readonly string[] = ['attach', 'cp', 'debug', 'exec', 'logs', 'por
 const ofKinds: readonly string[] = ['delete', 'describe', 'explain', 'get', 'top', 'wait']
 /** The command that prints the names of pods; silent where podd doesn't run. */
 const podNames = "podd get pods -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null"
+const sourceNames = "podd get sources -o name 2>/dev/null | sed 's,^[^/]*/,,'"
 const allContainers =
   '{.spec.containers[*].name} {.spec.initContainers[*].name} {.spec.ephemeralContainers[*].name}'
 
@@ -111,8 +112,12 @@ ${verbs.map((each) => `              ${each.name}) words='${flagWords(each)}' ;;
             case $verb in
               ${ofPods.join('|')}) words=$(${podNames.replace('get pods', 'get pods "${at[@]}"')}) ;;
               ${ofKinds.join('|')})
-                if [ "$place" -eq 0 ]; then words='${kindWords().join(' ')}'
+                if [ "$place" -eq 0 ]; then
+                  words='${kindWords().join(' ')}'
+                  if [ "$verb" = get ]; then words="$words sources"; fi
+                elif [ "$first" = sources ]; then words=$(${sourceNames})
                 elif [ "$verb" != explain ]; then words=$(podd get "$first" "\${at[@]}" -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null); fi ;;
+              hold|resume) words=$(${sourceNames}) ;;
 ${actions.map(({ name, verb }) => `              ${name}) words='${(verb.actions ?? []).map((action) => action.name).join(' ')}' ;;`).join('\n')}
             esac ;;
         esac
@@ -139,7 +144,11 @@ function fish(verbs: readonly LoadedVerb[]): string {
   ])
   const pods = `complete -c podd -n '__fish_seen_subcommand_from ${ofPods.join(' ')}' -f -a ${quote(`(${podNames} | string split ' ')`)}`
   const kinds = `complete -c podd -n '__fish_seen_subcommand_from ${ofKinds.join(' ')}' -f -a ${quote(kindWords().join(' '))}`
+  const sources = [
+    `complete -c podd -n '__fish_seen_subcommand_from get' -f -a sources`,
+    `complete -c podd -n '__fish_seen_subcommand_from hold resume' -f -a ${quote(`(${sourceNames})`)}`,
+  ]
   const namespaces = `complete -c podd -n 'not __fish_use_subcommand' -s n -l namespace -x -a ${quote("(podd get namespaces -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null | string split ' ')")}`
   const containers = `complete -c podd -n '__fish_seen_subcommand_from ${ofPods.join(' ')}' -s c -l container -x -a ${quote(`(podd get pod (commandline -opc)[3] -o 'jsonpath=${allContainers}' 2>/dev/null | string split -n ' ')`)}`
-  return `${[...lines, pods, kinds, namespaces, containers].join('\n')}\n`
+  return `${[...lines, pods, kinds, ...sources, namespaces, containers].join('\n')}\n`
 }

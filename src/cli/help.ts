@@ -31,9 +31,14 @@ export function programHelp(verbs: readonly VerbEntry[], width?: number): string
 export function verbHelp(verb: Verb, width?: number): string {
   const { help, usage, flags, actions = [], more, examples } = verb
   const most = lineWidth(width)
+  const isWithOptions = flags.some(({ isOfRun }) => isOfRun === true)
+  const ofRun: HelpSection['rows'] = isWithOptions
+    ? [['podd run --help', 'Lists the flags of podd run, which are taken too.']]
+    : []
   const sections: readonly HelpSection[] = [
-    { title: 'Flags', rows: flagRows([...flags, ...globalFlags]) },
+    { title: 'Flags', rows: flagRows([...flags.filter(({ isOfRun }) => isOfRun !== true), ...globalFlags]) },
     { title: 'Actions', rows: actions.map(({ verb: action }) => [action.usage, summaryOf(action)]) },
+    { title: 'More flags', rows: ofRun },
     ...(more === undefined ? [] : [more]),
     { title: 'Examples', rows: examples.map(([command, does]) => [`podd ${command}`, does]) },
   ]

@@ -11,7 +11,7 @@ import type { Output } from './output/print.ts'
 import { createOutput, printResult } from './output/print.ts'
 import { namespaceFlag } from './arguments/pod-argument.ts'
 import type { FlagSpec, ParsedArguments } from './arguments/parse-arguments.ts'
-import { nearestOr, parseArguments, UsageError } from './arguments/parse-arguments.ts'
+import { nearestOr, parseArguments, secondWordAt, UsageError } from './arguments/parse-arguments.ts'
 import { findSocket } from './arguments/socket-path.ts'
 import { verbs } from './verbs.ts'
 
@@ -89,10 +89,9 @@ async function runCommand(argv: readonly string[], daemon: DaemonActions, call: 
   const words = wantsHelp ? after.slice(1) : after
   const { verb, rest } = pickAction(target, await findVerb(target).load(), words)
   if (wantsHelp) return show(verbHelp(verb, width))
-  const args = parseArguments(
-    [...before.filter((word) => word !== '--version'), ...rest],
-    [...verb.flags, ...globalFlags],
-  )
+  const flags = [...verb.flags, ...globalFlags]
+  if (verb.takesCommand === true) requireDashes(target, rest, flags)
+  const args = parseArguments([...before.filter((word) => word !== '--version'), ...rest], flags)
   return args.has('help') ? show(verbHelp(verb, width)) : runVerb(verb, args, daemon, call)
 }
 
@@ -116,11 +115,22 @@ async function runVerb(
     notify: call.notify,
   }
   try {
-    const exitCode = await printResult(await verb.run(context), call)
+    const { output, notify } = call
+    const exitCode = await printResult(await verb.run(context), {
+      output,
+      notify,
+      hasColours: hasColours(call),
+    })
     return interrupt.aborted ? interruptedExitCode : exitCode
   } catch (error) {
     throw interrupt.aborted ? new PoddError('INTERRUPTED', 'interrupted', { cause: error }) : error
   }
+}
+
+/** On a terminal that shows colours, unless the environment asks for none (https://no-color.org). */
+function hasColours({ stdout, env }: Call): boolean {
+  const isTerminal = 'isTTY' in stdout && stdout.isTTY === true
+  return isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 }
 
 /** Of a terminal. */
@@ -148,6 +158,19 @@ function pickAction(
   throw new UsageError(`unknown action ${JSON.stringify(word)} of ${name}`, hint)
 }
 
+/**
+ * Throws UsageError, with the line that was meant, where a command follows a pod without `--`: its flags would be taken for
+ * podd's.
+ */
+function requireDashes(name: string, words: readonly string[], flags: readonly FlagSpec[]): void {
+  const at = secondWordAt(words, flags)
+  if (at === undefined || words.slice(0, at).includes('--')) return
+  const line = [...words.slice(0, at), '--', ...words.slice(at)].filter(
+    (word, index) => word !== '--' || index === at,
+  )
+  throw new UsageError('the command must stand after --', `podd ${name} ${line.join(' ')}`)
+}
+
 /** The values of flags before the verb must not be mistaken for it. */
 function splitCommand(argv: readonly string[]): {
   readonly before: readonly string[]
@@ -168,16 +191,65 @@ function takesNextWord(word: string | undefined): boolean {
 const byManifest =
   'Pods come from manifests: `podd apply` puts one into the manifest directory; to change it, edit it there. What is written over the API is changed with kubectl.'
 
-/** The replacements of kubectl's other verbs. */
+const byKubectl = (verb: string): string =>
+  `\`kubectl ${verb}\` works with a kubeconfig of \`podd kubeconfig\`.`
+
+/** What podd has for the verbs of kubectl, docker, podman and crictl that it lacks. */
 const otherVerbs = new Map([
   ['create', byManifest],
   ['edit', byManifest],
   ['patch', byManifest],
   ['replace', byManifest],
-  ['scale', byManifest],
-  ['auth', '`kubectl auth` works with a kubeconfig of `podd kubeconfig`.'],
-  ['api-resources', '`kubectl api-resources` works with a kubeconfig of `podd kubeconfig`.'],
-  ['rollout', '`podd restart POD` restarts a pod.'],
+  ['set', byManifest],
+  ['label', byManifest],
+  ['annotate', byManifest],
+  ['auth', byKubectl('auth')],
+  ['api-resources', byKubectl('api-resources')],
+  ['api-versions', byKubectl('api-versions')],
+  ['proxy', byKubectl('proxy')],
+  ['config', 'podd listens at a socket, and needs no config; `podd kubeconfig` prints one for kubectl.'],
+  ['cluster-info', '`podd status` shows the host and what runs on it.'],
+  ['info', '`podd status` shows the host and what runs on it.'],
+  [
+    'expose',
+    'A Service is a name for pods: write a manifest of kind Service. A port of the host: `hostPort` in the pod.',
+  ],
+  ['autoscale', 'podd scales by hand alone: `podd scale`.'],
+  ['cordon', '`podd hold` applies no changes; `podd drain` ends the pods, and admits none.'],
+  ['uncordon', '`podd drain --undo` admits pods again; `podd resume` follows the sources again.'],
+  ['taint', 'There is one host: nothing is scheduled elsewhere.'],
+  ['ps', '`podd get pods` lists pods, with -A those of all namespaces.'],
+  ['pods', '`podd get pods` lists them.'],
+  ['ls', '`podd get pods` lists pods; `podd images` lists images.'],
+  ['inspect', '`podd describe pod POD` tells all about a pod, `podd get pod POD -o yaml` as data.'],
+  ['show', '`podd describe pod POD` tells all about a pod.'],
+  [
+    'start',
+    'A pod runs for as long as its manifest is there: `podd apply -f FILE`. `systemctl start podd` starts podd.',
+  ],
+  [
+    'stop',
+    '`podd delete pod POD` ends a pod and removes its manifest; `podd down` ends all, and keeps the manifests.',
+  ],
+  ['kill', '`podd delete pod POD --grace-period=0 --force` ends a pod at once.'],
+  ['rm', '`podd delete pod POD` ends a pod; `podd images remove IMAGE` removes an image.'],
+  ['rmi', '`podd images remove IMAGE`'],
+  ['pull', '`podd images pull IMAGE`'],
+  ['load', '`podd images import FILE.tar`'],
+  ['save', '`podd images export IMAGE > FILE.tar`'],
+  ['push', 'podd pushes no images; `podd images export IMAGE > FILE.tar` writes one to a file.'],
+  [
+    'build',
+    'podd builds no images: build elsewhere, and `podd images import FILE.tar`, or pull from a registry.',
+  ],
+  ['prune', '`podd gc` removes unused images; `podd gc --dry-run` says which.'],
+  ['system', '`podd status` shows the host, `podd gc` removes what is unused.'],
+  ['stats', '`podd top pod` shows what pods use.'],
+  ['volume', '`podd get pvc` lists claims, and `podd delete pvc NAME --purge` deletes their data.'],
+  ['network', 'Pods have one network; `podd doctor` checks it.'],
+  ['play', '`podd apply -f FILE`'],
+  ['kube', '`podd apply -f FILE`'],
+  ['up', '`podd apply -f FILE`'],
 ])
 
 function findVerb(name: string): VerbEntry {

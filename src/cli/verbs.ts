@@ -98,6 +98,11 @@ export const verbs: readonly VerbEntry[] = [
     'Print a kubeconfig for kubectl and other clients',
     async () => (await import('./verbs/version.ts')).kubeconfigVerb,
   ),
+  entry(
+    'restart-daemon',
+    'Restart podd itself; the pods keep running',
+    async () => (await import('./verbs/restart.ts')).restartDaemonVerb,
+  ),
   entry('hold', 'Freeze the host at what it runs', async () => (await import('./verbs/drain.ts')).holdVerb),
   entry('resume', 'Follow the sources again', async () => (await import('./verbs/drain.ts')).resumeVerb),
   entry(

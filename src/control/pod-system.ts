@@ -2,7 +2,9 @@ import type { AppliedObjectEntry, AppliedPodEntry, AppliedReply } from '../api/s
 import { sleepUnlessAborted } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import { canonicalJson } from '../base/json.ts'
+import type { JsonObject } from '../base/json.ts'
 import { newUuid } from '../base/random.ts'
+import { goesAwayAfter } from '../decide/plan/ending.ts'
 import type { HealthFacts } from '../decide/node/judge-health.ts'
 import { newPodRecord } from '../decide/sources/new-pod-record.ts'
 import type { PodDocument, Problem, SourceSnapshot } from '../pod/objects/document.ts'
@@ -111,7 +113,7 @@ export class PodSystem {
 
   applied(): Pick<AppliedReply, 'pods' | 'objects'> {
     return {
-      pods: listAppliedPods(this.#loops.workers.all()),
+      pods: listAppliedPods(this.#loops.workers.all(), (key) => this.#loops.desired.updateProblem(key)),
       objects: listAppliedObjects(this.objects),
     }
   }
@@ -172,6 +174,22 @@ export class PodSystem {
         message: 'The pod was deleted over the API',
         graceSeconds,
       })
+  }
+
+  /** Adds ephemeral containers to a pod, which go with it. Throws PoddError POD_GONE or RECORD_WRITE. */
+  async addDebuggers(uid: PodUid, added: readonly JsonObject[]): Promise<void> {
+    const worker = this.findPod(uid)
+    if (worker === undefined) throw new PoddError('POD_GONE', 'the pod was removed in the meantime')
+    await worker.addDebuggers(added)
+  }
+
+  /** Ends a pod that terminates within this time, if it had longer. Whether it terminates. */
+  shortenGrace(uid: PodUid, graceSeconds: number): boolean {
+    const worker = this.#loops.workers.get(uid)
+    const { ending } = worker?.state.record ?? {}
+    if (worker === undefined || ending === undefined || !goesAwayAfter(ending)) return false
+    worker.end({ ...ending, graceSeconds })
+    return true
   }
 
   /** Pulls an image for no pod, with the node's credentials. Throws the runtime's error, or the signal's reason. */
@@ -286,11 +304,15 @@ export class PodSystem {
 }
 
 /** The manifests that the pods currently run by; of a pod that is being replaced, the old one until it is gone. */
-function listAppliedPods(workers: Iterable<PodWorker>): readonly AppliedPodEntry[] {
+function listAppliedPods(
+  workers: Iterable<PodWorker>,
+  problemOf: (key: PodKey) => string | undefined,
+): readonly AppliedPodEntry[] {
   return [...workers]
     .filter(({ state }) => state.stage !== 'stopped' && state.stage !== 'gone')
     .map(({ ref, state }) => ({
       key: podKey(ref),
+      problem: problemOf(podKey(ref)),
       path: state.record.path,
       source: state.record.source,
       manifest: state.record.manifest,

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { poddVersion } from '../api/resource.ts'
 import type { PodObject } from '../api/resource.ts'
 import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
-import type { SourceObject, UnitObject } from '../api/sources.ts'
+import type { AppliedPodEntry, SourceObject, UnitObject } from '../api/sources.ts'
 import type { ProbeReportObject } from '../api/usage.ts'
 import { formatTime, startDeadline } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
@@ -59,6 +59,8 @@ export function createReaders(
     readonly crashes: () => readonly CrashReport[]
     /** Undefined before podd has tried to listen at them. */
     readonly ports: () => readonly ServedPort[] | undefined
+    /** Replaces podd's process; the pods keep running. */
+    readonly restart: () => void
     /** Undefined without a status page. */
     readonly page: PageReader | undefined
     readonly clock: Clock
@@ -151,7 +153,11 @@ export function createReaders(
         }
       },
     },
-    sources: createSourceControl(facts, () => pods.snapshots()),
+    sources: createSourceControl(facts, () => ({
+      snapshots: pods.snapshots(),
+      pods: pods.applied().pods,
+      units: pods.gate.units(),
+    })),
     units: createUnitControl(pods.gate),
     claims: facts.localObjects,
     drain: pods.node.drain,
@@ -163,6 +169,7 @@ export function createReaders(
       pull: (request) => pods.pullImage(request),
     }),
     reach: facts.reach,
+    restart: facts.restart,
     page: facts.page,
   }
 }
@@ -260,22 +267,56 @@ function placesOf({ imageServiceEndpoint, cgroupRoot, staticPodPath, ...config }
 /** The sources as the API shows them, and holds and resumes them. */
 function createSourceControl(
   { sources, holds }: { readonly sources: readonly NamedSource[]; readonly holds: SourceHolds },
-  snapshots: () => readonly SourceSnapshot[],
+  readGiven: () => {
+    readonly snapshots: readonly SourceSnapshot[]
+    readonly pods: readonly AppliedPodEntry[]
+    readonly units: readonly ShownUnit[]
+  },
 ): SourceControl {
   const change = async (text: string, act: (source: NamedSource) => Promise<boolean>): Promise<boolean> => {
     const found = sources.find(({ name }) => name === text)
     return found === undefined ? false : await act(found)
   }
   return {
-    list: () =>
-      sources.map((each) => {
-        const followed = snapshots().find(({ source }) => source === each.name)
-        return showSource(each, followed, holds.state(each.name), each.source.report())
-      }),
+    list() {
+      const { snapshots, pods, units } = readGiven()
+      return sources.map((each) => {
+        const { name } = each
+        const followed = snapshots.find(({ source }) => source === name)
+        const unmet = listUnmet(
+          pods.filter(({ source }) => source === name),
+          units.filter(({ record }) => record.source === name),
+        )
+        return showSource(each, followed, holds.state(name), each.source.report(), unmet)
+      })
+    },
     hold: (name) => change(name, (source) => holds.hold(source)),
     resume: (name) => change(name, (source) => holds.resume(source)),
   }
 }
+
+/** What a source gives and does not run. */
+interface Unmet {
+  readonly names: readonly string[]
+  /** Why, of those that won't by themselves. */
+  readonly failures: readonly string[]
+}
+
+/** Of one source: pods whose old version still runs, and units of which another revision counts than the newest. */
+function listUnmet(pods: readonly AppliedPodEntry[], units: readonly ShownUnit[]): Unmet {
+  const outdated = pods.filter(({ isUpToDate, problem }) => !isUpToDate || problem !== undefined)
+  const pinned = units.filter(({ record }) => record.active !== record.offered)
+  const failed = units.filter(({ record }) => ['Failed', 'RolledBack'].includes(stateOfUnit(record)))
+  return {
+    names: [...outdated.map(({ key }) => `Pod ${key}`), ...pinned.map(({ record }) => `Unit ${record.unit}`)],
+    failures: [
+      ...outdated.flatMap(({ key, problem }) => (problem === undefined ? [] : [`${key}: ${problem}`])),
+      ...failed.flatMap(({ message }) => message ?? []),
+    ],
+  }
+}
+
+const allMet: Unmet = { names: [], failures: [] }
 
 /** The units as the API shows them, and has them go back. */
 function createUnitControl(gate: UpdateGate): UnitControl {
@@ -353,6 +394,7 @@ export function showSource(
   followed: SourceSnapshot | undefined,
   { newest = followed, errorsSinceMs, heldSinceMs, pending }: SourceState,
   { mode, hash, etag, answeredAtMs, failure }: SourceReport,
+  unmet = allMet,
 ): SourceObject {
   const problems = newest?.problems ?? []
   const failures = problems.filter(({ severity }) => severity === 'error')
@@ -368,18 +410,19 @@ export function showSource(
       ready: isReady,
       pods: followed?.pods.length ?? 0,
       objects: followed?.objects.length ?? 0,
-      errors: failures.length,
+      errors: failures.length + unmet.failures.length,
       warnings: problems.length - failures.length,
       hash,
       etag,
       lastAnswerTime: timeOf(answeredAtMs),
-      message: failure?.message ?? (failures[0] ?? problems[0])?.message,
+      message: failure?.message ?? failures[0]?.message ?? unmet.failures[0] ?? problems[0]?.message,
       failingSince: timeOf(failure?.sinceMs),
       errorsSince: timeOf(errorsSinceMs),
       // Documents that are bad now stay in their last good form, as all do while nothing can be read.
       lastGood: isReady && failures.length > 0,
       heldSince: timeOf(heldSinceMs),
-      pending,
+      pending:
+        pending ?? (unmet.names.length === 0 ? undefined : { added: [], changed: unmet.names, removed: [] }),
       problems: problems.length === 0 ? undefined : problems.slice(0, maxProblems),
     },
   }

@@ -115,6 +115,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const clusterObjects = createClusterObjects(config, assembly, { written: apiObjects, clock })
   clusterObjects.begin()
   const writing = createWriting(apiObjects, assembly, { config, localObjects, logger })
+  const renew = (count: number, reason: string): void =>
+    guard.renew(count, () => stop.abort(new PoddError('STOPPED', reason)))
   /** Set once podd has tried to listen at them; the socket answers before. */
   let ports: readonly ServedPort[] | undefined
   const readers = createReaders(config, assembly, {
@@ -127,6 +129,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     startedAtMs: () => startedAtMs(clock, started),
     crashes: () => guard.reports(),
     ports: () => ports,
+    // The answer goes out first.
+    restart: () => void clock.startTimer(letGoMs, () => renew(0, 'podd restarts on request')),
     page: config.apiPage ? await openPage(assembly, reach) : undefined,
     clock,
   })
@@ -151,7 +155,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     server,
     socketPath,
     restarts,
-    restart: (count, reason) => guard.renew(count, () => stop.abort(new PoddError('STOPPED', reason))),
+    restart: renew,
     signal: stop.signal,
     clock,
     logger,
@@ -318,6 +322,9 @@ export async function announceReady(
     delayMs = Math.min(2 * delayMs, longestDelayMs)
   }
 }
+
+/** Between the answer to a request for a restart and that. */
+const letGoMs = 200
 
 /** How many restarts for its memory led to this podd, one after the other. */
 const restartsVariable = 'PODD_MEMORY_RESTARTS'

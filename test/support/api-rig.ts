@@ -215,6 +215,7 @@ export class ApiRig {
   readonly held = new Set<string>()
   drained: DrainReply = { ended: 2, stuck: [] }
   undone = 0
+  restarts = 0
   /** Undefined: there is no status page. */
   page: PageReader | undefined
   readonly directory: string
@@ -298,6 +299,7 @@ export class ApiRig {
         counts: () => this.counts,
         operations: () => this.operations,
       },
+      restart: () => void (this.restarts += 1),
       page: this.page,
       claims: { purgeClaim: async () => {} },
       drain: { run: async () => this.drained, undo: async () => void (this.undone += 1) },

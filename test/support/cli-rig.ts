@@ -25,6 +25,8 @@ export interface CliOptions {
   readonly stdin?: string | AsyncIterable<string>
   /** The reader goes away after so many bytes. */
   readonly closeAfterBytes?: number
+  /** Standard output is a terminal. */
+  readonly isTerminal?: boolean
 }
 
 /** The host may have a podd where one usually is. */
@@ -47,7 +49,10 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Cli
     argv,
     { startDaemon: missing, down: missing, doctor: missing, ...options.daemon },
     {
-      stdout: sink('stdout', options.closeAfterBytes),
+      stdout: Object.assign(
+        sink('stdout', options.closeAfterBytes),
+        options.isTerminal === true && { isTTY: true },
+      ),
       stderr: sink('stderr'),
       stdin: streamOf(options.stdin ?? ''),
       env: options.env ?? {},

@@ -3,7 +3,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PodObject } from '../../src/api/resource.ts'
-import type { Json } from '../../src/base/json.ts'
+import type { Json, JsonObject } from '../../src/base/json.ts'
 import { silentLogger } from '../../src/base/logger.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { ClusterObjects } from '../../src/control/serving/cluster-objects.ts'
@@ -22,6 +22,7 @@ import type { ApiAnswer } from './call-api.ts'
 export class WritingRig extends ApiRig {
   readonly objects: ApiObjects
   readonly ended: string[] = []
+  readonly debuggers: { readonly uid: string; readonly added: readonly JsonObject[] }[] = []
   /** How many changes were of no concern to pods. */
   sameSnapshots = 0
   readonly #writing: WrittenObjects
@@ -58,6 +59,13 @@ export class WritingRig extends ApiRig {
         endPod: (uid, graceSeconds) => {
           this.ended.push(`${uid} ${graceSeconds}`)
           if (graceSeconds === 0) statuses.remove(uid)
+        },
+        addDebuggers: async (uid, added) => {
+          this.debuggers.push({ uid, added })
+        },
+        shortenGrace: (uid, graceSeconds) => {
+          this.ended.push(`${uid} ${graceSeconds}`)
+          return true
         },
         knowsPod: () => false,
       },

@@ -9,6 +9,8 @@ export interface FlagSpec {
   /** The placeholder of its value in the help; a flag without one is a switch. */
   readonly label?: string
   readonly doc: string
+  /** It is taken, and `podd run --help` tells of it. */
+  readonly isOfRun?: true
 }
 
 export class ParsedArguments {
@@ -96,6 +98,31 @@ export function parseArguments(argv: readonly string[], specs: readonly FlagSpec
     } else positionals.push(word)
   }
   return new ParsedArguments(positionals, flags, dashesAt)
+}
+
+/** Where the second word stands that is neither a flag nor the value of one; undefined before `--`, or where there is none. */
+export function secondWordAt(argv: readonly string[], specs: readonly FlagSpec[]): number | undefined {
+  let words = 0
+  for (let at = 0; at < argv.length; at += 1) {
+    const word = argv[at] ?? ''
+    if (word === '--') return undefined
+    if (word.startsWith('-') && word !== '-') {
+      if (takesNext(word, specs)) at += 1
+      continue
+    }
+    words += 1
+    if (words === 2) return at
+  }
+  return undefined
+}
+
+function takesNext(word: string, specs: readonly FlagSpec[]): boolean {
+  if (word.startsWith('--'))
+    return specs.some(({ name, label }) => label !== undefined && word === `--${name}`)
+  const valued = specs.filter(({ short, label }) => short !== undefined && label !== undefined)
+  const letters = Array.from(word.slice(1))
+  // What follows it in the word is its value.
+  return letters.findIndex((letter) => valued.some(({ short }) => short === letter)) === letters.length - 1
 }
 
 function findFlag(written: string, specs: readonly FlagSpec[]): FlagSpec {

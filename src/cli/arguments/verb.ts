@@ -21,6 +21,8 @@ export interface Verb {
   readonly examples: readonly (readonly [command: string, does: string])[]
   /** Subcommands, by their word; this verb's help is then common to them, and `run` is called without such a word. */
   readonly actions?: readonly VerbAction[]
+  /** What stands after its first word is a command, which must follow `--`. */
+  readonly takesCommand?: true
   /** It handles SIGINT by itself. */
   readonly takesSignals?: boolean
   /** Throws UsageError for wrong arguments, any PoddError for what failed. */
@@ -67,6 +69,8 @@ export interface PrintableObject {
 
 export interface Column {
   readonly title: string
+  /** Its cells say how something is: they have a colour on a terminal. */
+  readonly isState?: boolean
   /** Only with `-o wide`. */
   readonly wide?: boolean
 }

@@ -70,6 +70,12 @@ export class ApiClient {
     return this.#ask({ method: 'POST', path }, signal)
   }
 
+  /** Deletes an object, with these options (meta/v1 DeleteOptions). */
+  remove<T>(path: string, options: object, signal: AbortSignal): Promise<T> {
+    const body = { type: 'application/json', text: JSON.stringify(options) }
+    return this.#ask({ method: 'DELETE', path, body }, signal)
+  }
+
   /** Sends a strategic merge patch; returns the JSON of the response. */
   patch<T>(path: string, patch: object, signal: AbortSignal): Promise<T> {
     const body = { type: 'application/strategic-merge-patch+json', text: JSON.stringify(patch) }
@@ -302,7 +308,10 @@ async function sendRequest(
   const orInterrupted = (error: unknown): unknown =>
     signal.aborted ? new PoddError('INTERRUPTED', 'interrupted', { cause: signal.reason }) : error
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const headers = { Host: 'podd', ...(body === undefined ? {} : { 'Content-Type': body.type }) }
+    // Node sends no length by itself where the method is DELETE.
+    const length = Buffer.byteLength(body?.text ?? '')
+    const told = body === undefined ? {} : { 'Content-Type': body.type, 'Content-Length': String(length) }
+    const headers = { Host: 'podd', ...told }
     // Loaded with the first request: `--help` needs none.
     process
       .getBuiltinModule('node:http')

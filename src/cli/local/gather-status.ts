@@ -15,6 +15,8 @@ import { listProcesses } from '../../host/processes.ts'
 import { containerdPlaces, findContainerd, findShims } from '../../runtime/containerd/process.ts'
 import { listCrashReports, readEventFile } from '../../store/reports.ts'
 import type { ApiClient } from '../client/client.ts'
+import { gatherTroubles } from './pod-troubles.ts'
+import type { PodTrouble } from './pod-troubles.ts'
 
 /** The errors that mean that the daemon is dead or doesn't answer. */
 export const deadCodes: readonly string[] = ['DAEMON_NOT_RUNNING', 'DAEMON_SILENT', 'DAEMON_GONE']
@@ -33,12 +35,14 @@ export async function gatherStatus(
     const status = await client.status(signal)
     const pods = await client.getList<PodListObject>('/api/v1/pods', signal)
     const events = await client.get<EventListObject>('/api/v1/events', signal)
+    const troubles = await gatherTroubles(client, pods.items, signal)
     return {
       ...status,
       running: true,
       host: summarizeHost(),
       pods: countPods(pods),
-      lastErrors: lastErrors(events, maxErrors),
+      troubles,
+      lastErrors: lastErrors(events, troubles, maxErrors),
     }
   } catch (error) {
     if (signal.aborted || places === undefined || !deadCodes.includes(errorCode(error) ?? '')) throw error
@@ -64,6 +68,9 @@ export type StatusReport =
       readonly running: true
       readonly host: HostSummary
       readonly pods: PodCounts
+      /** Of all that is broken now, in the order of the pods. */
+      readonly troubles: readonly PodTrouble[]
+      /** Of what is not broken any more, or never was a pod: the newest of each cause. */
       readonly lastErrors: readonly ShownError[]
     })
   | (StateOnDisk & {
@@ -81,19 +88,49 @@ function countPods({ items }: PodListObject): PodCounts {
   return { total: items.length, ready: items.filter((pod) => isReady(pod)).length, phases }
 }
 
-/** The newest ones, the newest last. */
-function lastErrors({ items }: EventListObject, most: number): readonly ShownError[] {
-  return items
-    .filter(({ type }) => type === 'Warning')
+/**
+ * The newest of each cause, the newest last: an object and a reason. What is said of pods that are broken now tells more than
+ * their events, and a back-off only that something failed before it.
+ */
+function lastErrors(
+  { items }: EventListObject,
+  troubles: readonly PodTrouble[],
+  most: number,
+): readonly ShownError[] {
+  const broken = new Set(troubles.map(({ pod }) => pod))
+  const causes = new Map<string, ShownError>()
+  const warnings = items
+    .filter(
+      ({ type, reason, message, involvedObject: { kind, namespace, name } }) =>
+        type === 'Warning' &&
+        !repeatsCause(reason, message) &&
+        !(kind === 'Pod' && broken.has(`${namespace}/${name}`)),
+    )
     .toSorted((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
-    .slice(-most)
-    .map(({ involvedObject: { kind, name }, reason, message, lastTimestamp, count }) => ({
+  for (const {
+    involvedObject: { kind, namespace, name },
+    reason,
+    message,
+    lastTimestamp,
+    count,
+  } of warnings) {
+    const cause = `${kind}/${namespace}/${name} ${reason}`
+    // In the order of the newest of each.
+    causes.delete(cause)
+    causes.set(cause, {
       time: lastTimestamp,
       object: kind === 'Pod' ? `Pod/${name}` : kind,
       reason,
       message,
       count,
-    }))
+    })
+  }
+  return [...causes.values()].slice(-most)
+}
+
+/** `BackOff`, and `Error: ErrImagePull`: what failed was told before. */
+function repeatsCause(reason: string, message: string): boolean {
+  return reason === 'BackOff' || /^Error: \w+$/u.test(message)
 }
 
 /** The state of podd from its files, while it doesn't answer. */

@@ -33,6 +33,14 @@ export const configFlags: readonly FlagSpec[] = [
   }),
 ]
 
+/** What a verb about a podd that may not answer needs to find it. */
+const placeFlags: readonly string[] = [configFlag.name, 'root-dir', 'run-dir', 'container-runtime-endpoint']
+
+/** The same for verbs that want the places of a podd: only these stand in their help. */
+export const placeConfigFlags: readonly FlagSpec[] = configFlags.map((flag): FlagSpec =>
+  placeFlags.includes(flag.name) ? flag : Object.assign({}, flag, { isOfRun: true as const }),
+)
+
 /** The options without a flag, each with its values. */
 export const fileOnlyFields: HelpSection['rows'] = listOptions().flatMap(([, option]) => {
   if (option.flag !== undefined) return []

@@ -1,13 +1,14 @@
 import { stat } from 'node:fs/promises'
 import { basename, dirname, join, parse, resolve } from 'node:path'
+import type { ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
-import type { AppliedPlace, AppliedReply, UnitObject } from '../../api/sources.ts'
+import type { AppliedPlace, AppliedPodEntry, AppliedReply, UnitObject } from '../../api/sources.ts'
 import { systemClock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isSourceUrl, showUrl } from '../../base/http.ts'
-import { canonicalJson } from '../../base/json.ts'
+import { canonicalJson, jsonAt, textEntries } from '../../base/json.ts'
 import { readBounded } from '../../base/read-bounded.ts'
-import { explainChange } from '../../decide/sources/diff-pod.ts'
+import { explainChange, formatDifferences } from '../../decide/sources/diff-pod.ts'
 import type { PodChange } from '../../decide/sources/diff-pod.ts'
 import { hashContent, hashDocument } from '../../decide/updates/unit-revisions.ts'
 import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documents.ts'
@@ -16,6 +17,9 @@ import type { SourceDocument } from '../../pod/objects/document.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { isManifestName } from '../../sources/read-manifest-file.ts'
+import { listPath } from '../arguments/pod-argument.ts'
+import type { VerbContext } from '../arguments/verb.ts'
+import { ServerError } from '../client/client.ts'
 import type { ReadManifest } from './read-manifests.ts'
 
 /** A manifest with its file in the manifest directory. */
@@ -168,11 +172,14 @@ export async function isUnchanged(path: string, text: Uint8Array | undefined): P
   return now === undefined || text === undefined ? now === text : now.equals(text)
 }
 
-interface ObjectChange extends Omit<PodChange, 'verdict'> {
+export interface ObjectChange extends Omit<PodChange, 'verdict'> {
   /** `pod default/web`, `ConfigMap default/conf` */
   readonly object: string
-  /** `refuse`: something else bears the name already, or another revision of its file counts, and stays. */
-  readonly verdict: PodChange['verdict'] | 'refuse'
+  /**
+   * `refuse`: something else bears the name already, or another revision of its file counts, and stays. `waits`: podd has it
+   * already, and its old version still runs.
+   */
+  readonly verdict: PodChange['verdict'] | 'refuse' | 'waits'
 }
 
 /** What a unit gives already, and what does not count. */
@@ -243,7 +250,7 @@ export function planManifests(
     const before = pods.get(key)
     const pod = renamed(document.pod, applied.podNameSuffix)
     const known = before && { pod: podFromManifest(before.manifest), isPastChange: before.isPastChange }
-    return { object, ...explainChange(known, pod) }
+    return withWait({ object, ...explainChange(known, pod) }, before)
   })
   const reasons = new Map(
     refused.flatMap(({ documents: own, reason }) => own.map((document) => [document, reason] as const)),
@@ -262,6 +269,15 @@ export function planManifests(
   return [...possible, ...ends.map(({ object }) => ({ object, verdict: 'end' as const, details: [] }))]
 }
 
+/** A manifest that podd has and that is not in effect is no unchanged pod. */
+function withWait(change: ObjectChange, applied: AppliedPodEntry | undefined): ObjectChange {
+  const { problem, isUpToDate = true } = applied ?? {}
+  if (problem === undefined && isUpToDate) return change
+  const why = problem ?? 'its old version runs until the new one can'
+  if (change.verdict === 'unchanged') return { ...change, verdict: 'waits', details: [why] }
+  return problem === undefined ? change : { ...change, details: [...change.details, `it waits: ${problem}`] }
+}
+
 function formatPlace({ path, source }: AppliedPlace): string {
   return source === 'api' ? 'was written over the API' : `stands in ${path}`
 }
@@ -278,6 +294,76 @@ function renamed<T extends { readonly metadata: { readonly name: string } }>(pod
     : { ...pod, metadata: { ...pod.metadata, name: `${pod.metadata.name}${suffix}` } }
 }
 
+/**
+ * The changes, with what changes in ConfigMaps and Secrets: the keys, and the values of ConfigMaps.
+ * @param changes of these documents, in their order
+ */
+export async function explainObjects(
+  { client, signal }: VerbContext,
+  documents: readonly SourceDocument[],
+  changes: readonly ObjectChange[],
+): Promise<readonly ObjectChange[]> {
+  return Promise.all(
+    changes.map(async (change, at) => {
+      const document = documents[at]
+      if (change.verdict !== 'update' || document === undefined || isPodDocument(document)) return change
+      const { kind, metadata } = document.object
+      const resource = dataKinds[kind]
+      if (resource === undefined || !('namespace' in metadata)) return change
+      const { namespace, name } = metadata
+      const path = `${listPath(resource, namespace)}/${encodeURIComponent(name)}`
+      const found = await client.get<ResourceObject>(path, signal).catch((error: unknown) => {
+        // It was removed in the meantime.
+        if (!(error instanceof ServerError) || error.reason !== 'NotFound') throw error
+      })
+      if (found === undefined) return change
+      const before = dataOf(found)
+      const after = dataOf(document.manifest)
+      const details = kind === 'Secret' ? changedKeys(before, after) : changedLines(before, after)
+      return { ...change, details }
+    }),
+  )
+}
+
+const dataKinds: Readonly<Record<string, string>> = { ConfigMap: 'configmaps', Secret: 'secrets' }
+
+/** The entries of a ConfigMap or Secret; those of a Secret in base64. */
+function dataOf(object: object): Readonly<Record<string, string>> {
+  const entries = (key: string): readonly (readonly [string, string])[] =>
+    Object.entries(textEntries(jsonAt(object, key)))
+  const plain = entries('stringData').map(
+    ([key, text]) => [key, Buffer.from(text).toString('base64')] as const,
+  )
+  return Object.fromEntries([...entries('binaryData'), ...entries('data'), ...plain])
+}
+
+function changedKeys(
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+): readonly string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
+    if (before[key] === after[key]) return []
+    return [`${key} ${before[key] === undefined ? 'is new' : after[key] === undefined ? 'goes' : 'changes'}`]
+  })
+}
+
+/** Of a text with several lines, the first that differs. */
+function changedLines(
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+): readonly string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
+    const [old, now] = [before[key], after[key]]
+    if (old === now) return []
+    if (old === undefined || now === undefined || !`${old}${now}`.trimEnd().includes('\n'))
+      return formatDifferences(old, now, key)
+    const [oldLines, newLines] = [old.split('\n'), now.split('\n')]
+    const at = newLines.findIndex((line, index) => line !== oldLines[index])
+    const line = at < 0 ? newLines.length : at
+    return formatDifferences(oldLines[line], newLines[line], `${key} line ${line + 1}`)
+  })
+}
+
 /** One line for each actual change. */
 export function formatChanges(changes: readonly ObjectChange[]): string {
   return changes
@@ -292,11 +378,12 @@ export function formatChanges(changes: readonly ObjectChange[]): string {
 const outcomes: { readonly [Verdict in ObjectChange['verdict']]?: string } = {
   refuse: 'refused',
   unchanged: 'unchanged',
+  waits: 'not in effect yet',
 }
 
 /** `2 to create, 1 to replace, 5 unchanged` */
 export function summarizeChanges(changes: readonly ObjectChange[]): string {
-  const counts = (['create', 'update', 'replace', 'end', 'refuse', 'unchanged'] as const).flatMap(
+  const counts = (['create', 'update', 'replace', 'end', 'waits', 'refuse', 'unchanged'] as const).flatMap(
     (verdict) => {
       const count = changes.filter((change) => change.verdict === verdict).length
       return count === 0 ? [] : [`${count} ${outcomes[verdict] ?? `to ${verdict}`}`]

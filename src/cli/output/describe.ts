@@ -7,6 +7,7 @@ import { entriesOf, isJsonObject, objectAt, objectsAt, textAt, textsAt } from '.
 import type { JsonObject } from '../../base/json.ts'
 import { escapeControls } from '../../base/text.ts'
 import type { Problem } from '../../pod/objects/document.ts'
+import { upToDateCondition } from '../../pod/state/status.ts'
 import type { ContainerState, ContainerStatus } from '../../pod/state/status.ts'
 import { formatProblem } from './report-format.ts'
 import { Table } from './table.ts'
@@ -60,6 +61,10 @@ export function describePod(
       describeContainer(text, container, ofContainer, probesOfContainer)
     }
   }
+  const outdated = status.conditions.find(
+    ({ type, status: is }) => type === upToDateCondition && is === 'False',
+  )
+  if (outdated?.message !== undefined) text.add(0, 'Update', outdated.message)
   const conditions = status.conditions.map(({ type, status }) => [type, status])
   text.addBlock(0, 'Conditions', tableLines([['Type', 'Status'], ...conditions]))
   describeVolumes(text, pod)
@@ -117,7 +122,11 @@ function describeContainer(
 ): void {
   text.addLine(1, `${textAt(spec, 'name') ?? '?'}:`)
   if (status !== undefined) text.add(2, 'Container ID', status.containerID ?? '')
-  text.add(2, 'Image', textAt(spec, 'image') ?? '')
+  const image = textAt(spec, 'image') ?? ''
+  text.add(2, 'Image', image)
+  // The ID below is of the image that runs.
+  const isOutdated = status?.containerID !== undefined && status.image !== image
+  if (isOutdated) text.add(2, 'Running Image', status.image)
   if (status !== undefined) text.add(2, 'Image ID', status.imageID)
   describePorts(text, objectsAt(spec, 'ports'))
   for (const [label, key] of [

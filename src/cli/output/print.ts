@@ -16,13 +16,21 @@ import type {
   VerbResult,
 } from '../arguments/verb.ts'
 import { formatJson, formatProblem, formatYaml } from './report-format.ts'
-import { Table } from './table.ts'
+import { counted, paintState, Table } from './table.ts'
 
-/** @property notify one line on standard error */
-type Printer = { readonly output: Output; readonly notify: (line: string) => void }
+interface Printer {
+  readonly output: Output
+  /** One line on standard error. */
+  readonly notify: (line: string) => void
+  /** Whether states have a colour. */
+  readonly hasColours: boolean
+}
 
 /** Prints a verb's result; returns the exit code. */
-export async function printResult(result: VerbResult, { output, notify }: Printer): Promise<number> {
+export async function printResult(
+  result: VerbResult,
+  { output, notify, hasColours }: Printer,
+): Promise<number> {
   switch (result.kind) {
     case 'done':
       return result.exitCode
@@ -37,11 +45,11 @@ export async function printResult(result: VerbResult, { output, notify }: Printe
       }
       return 0
     case 'listing':
-      await output.write(await formatListings(result.listings, result.format))
+      await output.write(await formatListings(result.listings, result.format, hasColours))
       for (const note of result.notes) notify(note)
       return result.exitCode ?? 0
     case 'watch':
-      await printWatch(result.listings, result.format, output)
+      await printWatch(result.listings, result.format, output, hasColours)
       return 0
   }
 }
@@ -50,6 +58,7 @@ async function printWatch(
   listings: AsyncIterable<Listing>,
   format: OutputFormat,
   output: Output,
+  hasColours: boolean,
 ): Promise<void> {
   const table = new Table()
   let hasHeader = false
@@ -57,13 +66,14 @@ async function printWatch(
     const isTable = format === 'table' || format === 'wide'
     if (isTable) {
       const noHeaders = hasHeader || listing.noHeaders === true
-      const rows = tableRows({ ...listing, noHeaders, keepsTitles: false }, format)
-      await output.write(table.layOut(rows))
-      hasHeader ||= rows.length > 0
+      const shown = { ...listing, noHeaders, keepsTitles: false }
+      const text = formatTable(shown, format, table, hasColours)
+      await output.write(text)
+      hasHeader ||= text !== ''
     } else {
       for (const object of listing.objects) {
         const single = { ...listing, objects: [object], listKind: undefined }
-        const text = await formatListing(single, format, table)
+        const text = await formatListing(single, format, table, false)
         await output.write(format === 'yaml' ? `---\n${text}` : text)
       }
     }
@@ -72,17 +82,28 @@ async function printWatch(
 }
 
 /** An empty line stands between tables with titles. */
-async function formatListings(listings: readonly Listing[], format: OutputFormat): Promise<string> {
-  const texts = await Promise.all(listings.map((listing) => formatListing(listing, format, new Table())))
+async function formatListings(
+  listings: readonly Listing[],
+  format: OutputFormat,
+  hasColours: boolean,
+): Promise<string> {
+  const texts = await Promise.all(
+    listings.map((listing) => formatListing(listing, format, new Table(), hasColours)),
+  )
   const separator = listings.some(({ noHeaders }) => noHeaders === true) ? '' : '\n'
   return texts.filter((text) => text !== '').join(separator)
 }
 
-async function formatListing(listing: Listing, format: OutputFormat, table: Table): Promise<string> {
+async function formatListing(
+  listing: Listing,
+  format: OutputFormat,
+  table: Table,
+  hasColours: boolean,
+): Promise<string> {
   switch (format) {
     case 'table':
     case 'wide':
-      return table.layOut(tableRows(listing, format))
+      return formatTable(listing, format, table, hasColours)
     case 'name':
       return listing.objects
         .map((object) => `${escapeLine(`${nameOfKind(object)}/${object.metadata.name}`)}\n`)
@@ -94,13 +115,17 @@ async function formatListing(listing: Listing, format: OutputFormat, table: Tabl
   }
 }
 
-function tableRows(listing: Listing, format: OutputFormat): readonly (readonly string[])[] {
-  if (listing.rows.length === 0 && listing.keepsTitles !== true) return []
+function formatTable(listing: Listing, format: OutputFormat, table: Table, hasColours: boolean): string {
+  if (listing.rows.length === 0 && listing.keepsTitles !== true) return ''
   const shown = listing.columns.flatMap((column, index) =>
-    column.wide === true && format !== 'wide' ? [] : [index],
+    column.wide === true && format !== 'wide' ? [] : [{ column, index }],
   )
   const header = listing.noHeaders === true ? [] : [listing.columns.map((column) => column.title)]
-  return [...header, ...listing.rows].map((row) => shown.map((index) => row[index] ?? ''))
+  const rows = [...header, ...listing.rows].map((row) => shown.map(({ index }) => row[index] ?? ''))
+  const states = shown.map(({ column }) => (hasColours && column.isState === true ? column.title : undefined))
+  return table.layOut(rows, (cell, at) =>
+    states[at] === undefined || cell === states[at] ? cell : paintState(cell),
+  )
 }
 
 function document({ objects, listKind }: Listing): unknown {
@@ -179,7 +204,11 @@ export function listObjects(
     noHeaders,
     columns: [
       ...(withNamespace ? [{ title: 'NAMESPACE' }] : []),
-      ...columns.map(({ name, wide = false }) => ({ title: name.toUpperCase(), wide })),
+      ...columns.map(({ name, wide = false }) => ({
+        title: name.toUpperCase(),
+        wide,
+        ...(name === 'Status' && kind.resource !== 'events' && { isState: true }),
+      })),
       ...labelColumns.map((key) => ({ title: key.slice(key.lastIndexOf('/') + 1).toUpperCase() })),
       ...(showLabels ? [{ title: 'LABELS' }] : []),
     ],
@@ -206,10 +235,31 @@ function nameOfKind({ kind, apiVersion = 'v1' }: Omit<PrintableObject, 'metadata
   return isPlain ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`
 }
 
-/** Notes shown beside pods: bad manifests, unread sources, an unavailable runtime. */
-export function daemonNotes({ problems, runtime, sources }: DaemonStatus): readonly string[] {
+/** Of the daemon: bad manifests, unread sources, an unavailable runtime. */
+export function daemonNotes(status: DaemonStatus): readonly string[] {
+  const problems = status.problems.map((problem) => `${problem.severity}: ${formatProblem(problem)}`)
+  return [...problems, ...stateNotes(status)]
+}
+
+/** The same beside pods: several problems are one line, so that the pods stay on the screen. */
+export function daemonSummary(status: DaemonStatus): readonly string[] {
+  const [, second] = status.problems
+  if (second === undefined) return daemonNotes(status)
+  const errors = status.problems.filter(({ severity }) => severity === 'error').length
+  const warnings = status.problems.length - errors
+  const counts = [
+    ...(errors === 0 ? [] : [counted(errors, 'error')]),
+    ...(warnings === 0 ? [] : [counted(warnings, 'warning')]),
+  ]
+  const severity = errors === 0 ? 'warning' : 'error'
   return [
-    ...problems.map((problem) => `${problem.severity}: ${formatProblem(problem)}`),
+    `${severity}: ${counts.join(' and ')} in manifests: \`podd status\` lists them`,
+    ...stateNotes(status),
+  ]
+}
+
+function stateNotes({ runtime, sources }: DaemonStatus): readonly string[] {
+  return [
     ...sources
       .filter((source) => !source.ready)
       .map(

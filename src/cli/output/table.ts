@@ -8,25 +8,50 @@ const narrowest = 3
 export class Table {
   #widths: readonly number[] = []
 
-  /** A line for each row, with its newline. */
-  layOut(cells: readonly (readonly string[])[]): string {
+  /**
+   * A line for each row, with its newline.
+   * @param paint gives a cell its colour, which takes no room
+   */
+  layOut(cells: readonly (readonly string[])[], paint: Paint = (text) => text): string {
     const rows = cells.map((row) => row.map((cell) => escapeLine(cell)))
     const count = Math.max(this.#widths.length, ...rows.map((row) => row.length))
     this.#widths = Array.from({ length: count }, (_, column) =>
       Math.max(this.#widths[column] ?? narrowest, ...rows.map((row) => cellWidth(row[column] ?? ''))),
     )
-    return rows.map((row) => `${this.#line(row)}\n`).join('')
+    return rows.map((row) => `${this.#line(row, paint)}\n`).join('')
   }
 
-  #line(row: readonly string[]): string {
+  #line(row: readonly string[], paint: Paint): string {
     return row
       .map((cell, column) => {
         const isLast = column === row.length - 1
-        return isLast ? cell : cell + ' '.repeat((this.#widths[column] ?? 0) + gap - cellWidth(cell))
+        const shown = paint(cell, column)
+        return isLast ? shown : shown + ' '.repeat((this.#widths[column] ?? 0) + gap - cellWidth(cell))
       })
       .join('')
       .trimEnd()
   }
+}
+
+type Paint = (cell: string, column: number) => string
+
+const goodStates: readonly string[] = [
+  'Running',
+  'Completed',
+  'Succeeded',
+  'Ready',
+  'Complete',
+  'Active',
+  'Healthy',
+  'Following',
+]
+const startingStates =
+  /^(?:Pending|ContainerCreating|PodInitializing|Init:\d+\/\d+|Terminating|NotReady|Progressing|Suspended|Held.*)$/u
+
+/** A word of a column like STATUS in the colour of a terminal: green where all is well, yellow on the way, red otherwise. */
+export function paintState(word: string): string {
+  const colour = goodStates.includes(word) ? 32 : startingStates.test(word) ? 33 : 31
+  return `\u{1b}[${colour}m${word}\u{1b}[0m`
 }
 
 function cellWidth(cell: string): number {
@@ -42,6 +67,15 @@ export function wrap(text: string, width: number): readonly string[] {
     else lines.push(word)
   }
   return lines
+}
+
+/** Two lines of a narrow terminal. */
+const maxLetters = 160
+
+/** One line of at most two lines' length; of a longer one the beginning. */
+export function shorten(text: string): string {
+  const line = text.trim().replaceAll(/\s+/gu, ' ')
+  return line.length <= maxLetters ? line : `${line.slice(0, maxLetters - 1)}…`
 }
 
 /** `1 pod`, `2 pods`. */

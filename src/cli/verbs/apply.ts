@@ -9,6 +9,7 @@ import { formatProblem } from '../output/report-format.ts'
 import { listPath } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import {
+  explainObjects,
   findManifestDirectory,
   isUnchanged,
   readTarget,
@@ -70,7 +71,8 @@ those in what it makes.`,
     const targets = files.map((file) => targetOf(file, directory))
     const contents = await checkTargets(targets, applied, args.has('overwrite'))
     const paths = targets.map(({ path }) => path)
-    const changes = planManifests(documents, applied, (path) => paths.includes(path))
+    const plan = planManifests(documents, applied, (path) => paths.includes(path))
+    const changes = await explainObjects(context, documents, plan)
     if (args.has('dry-run')) {
       return { kind: 'text', text: formatChanges(changes), notes: [`${summarizeChanges(changes)} (dry run)`] }
     }

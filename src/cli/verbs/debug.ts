@@ -79,8 +79,8 @@ function readVariable(text: string): JsonObject {
 export const debugVerb: Verb = {
   usage: 'debug POD --image IMAGE [-i] [-t] [--target CONTAINER] [-- COMMAND [ARGUMENT...]]',
   help: `Adds an ephemeral container to a running pod and, with -i, joins it: for tools that the pod's own images lack. Nothing
-of the pod restarts, and the container stays listed after it has ended. The pod must be one that was written over the API;
-of one that comes from a manifest, the manifest is changed, and the call says how.`,
+of the pod restarts, and the container stays listed after it has ended. It is beside the pod's manifest, which stays as it
+is, and goes with the pod.`,
   flags: [
     { name: 'image', label: 'IMAGE', doc: 'The image of the container.' },
     { name: 'container', short: 'c', label: 'NAME', doc: 'Its name; by default debugger- and five letters.' },
@@ -120,7 +120,8 @@ of one that comes from a manifest, the manifest is changed, and the call says ho
       throw new UsageError(`pod ${name} has a container ${container} already`, '-c names another one.')
     const added = debugContainer({ name: container, image, command, target, args })
     if (args.value('container') === undefined) notify(`Defaulting debug container name to ${container}.`)
-    await add(context, namespace, pod, added)
+    const patch = { spec: { ephemeralContainers: [added] } }
+    await client.patch(`${podPath(namespace, name)}/ephemeralcontainers`, patch, signal)
     if (joins) await join(context, { namespace, pod: name, container, tty: args.has('tty') }, notify)
     return { kind: 'done', exitCode: 0 }
   },
@@ -152,28 +153,6 @@ function freeName(pod: PodObject): string {
     const end = Array.from({ length: 5 }, () => letters[Math.floor(systemRandom() * letters.length)])
     const name = `debugger-${end.join('')}`
     if (!taken.includes(name)) return name
-  }
-}
-
-async function add(
-  { client, signal }: VerbContext,
-  namespace: string,
-  pod: PodObject,
-  added: JsonObject,
-): Promise<void> {
-  const { name, annotations } = pod.metadata
-  try {
-    const patch = { spec: { ephemeralContainers: [added] } }
-    await client.patch(`${podPath(namespace, name)}/ephemeralcontainers`, patch, signal)
-  } catch (error) {
-    if (!(error instanceof ServerError) || error.reason !== 'MethodNotAllowed') throw error
-    const path = annotations?.['podd.dev/path'] ?? 'its manifest'
-    // JSON is valid YAML.
-    const snippet = `  ephemeralContainers:\n  - ${JSON.stringify(added)}`
-    throw new PoddError('API_MethodNotAllowed', `pod ${name} comes from ${path}, and is changed there`, {
-      cause: error,
-      hint: `Add this to its spec; nothing of the pod restarts, and \`podd attach\` joins the container:\n${snippet}`,
-    })
   }
 }
 

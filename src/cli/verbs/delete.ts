@@ -1,10 +1,21 @@
 import { unlink } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { AppliedReply } from '../../api/sources.ts'
+import type { PodListObject, PodObject } from '../../api/resource.ts'
+import type { AppliedPlace, AppliedReply } from '../../api/sources.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { listPath, namespaceFlag, readNamespace, readPodName } from '../arguments/pod-argument.ts'
+import {
+  listPath,
+  namespaceFlag,
+  poddPodPath,
+  podPath,
+  readNamespace,
+  readPodName,
+  withQuery,
+} from '../arguments/pod-argument.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { ServerError } from '../client/client.ts'
 import {
   findManifestDirectory,
   readTarget,
@@ -19,10 +30,11 @@ const claimNames = ['pvc', 'persistentvolumeclaim', 'persistentvolumeclaims']
 const podNames = ['po', 'pod', 'pods']
 
 export const deleteVerb: Verb = {
-  usage: 'delete pod NAME... | -f FILE|DIRECTORY | pvc NAME --purge [-n NAMESPACE]',
-  help: `Removes what \`podd apply\` has written, or any other file of the manifest directory: the file of a pod, if that file
-has nothing else in it, or with -f the files with these names, if they have nothing that the given ones lack. Waits until the pods are gone. What comes from a URL is
-removed there.
+  usage:
+    'delete pod NAME... | -f FILE|DIRECTORY | pvc NAME --purge [--grace-period SECONDS] [--force] [-n NAMESPACE]',
+  help: `Ends pods, and waits until they are gone. Of a pod that was written over the API it deletes the object, as kubectl does;
+of one of the manifest directory, the file, if that has nothing else in it. With -f it removes the files with these names, if
+they have nothing that the given ones lack. What comes from a URL is removed there.
 
 \`delete pvc NAME --purge\` deletes the data of a claim permanently. Nothing else deletes it: the data outlives the pods
 that use it, the claim's document, and podd itself.`,
@@ -30,11 +42,18 @@ that use it, the claim's document, and podd itself.`,
     filenameFlag,
     { name: 'wait', doc: 'Whether to wait until the pods are gone; by default yes (--wait=false).' },
     { ...timeoutFlag, doc: 'How long to wait; by default 5m.' },
+    {
+      name: 'grace-period',
+      label: 'SECONDS',
+      doc: "How long the containers may take to end, instead of the pod's own time; -1 leaves it. 0 needs --force.",
+    },
+    { name: 'force', doc: 'Kills the containers at once, as --grace-period=0.' },
     { name: 'purge', doc: 'Of a claim: yes, delete the data.' },
     namespaceFlag,
   ],
   examples: [
     ['delete pod web', 'remove the manifest of the pod web, and wait until it is gone'],
+    ['delete pod web --grace-period=0 --force', 'kill it'],
     ['delete -f web.yaml', 'remove web.yaml from the manifest directory'],
     ['delete pvc data --purge', 'delete the contents of the claim named data'],
   ],
@@ -60,20 +79,65 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
   const namespace = readNamespace(args)
   const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
   const keys = names.map((name) => `${namespace}/${readPodName(name, 'delete pod')}`)
+  const graceSeconds = readGrace(args)
+  const { items: shown } = await client.getList<PodListObject>(listPath('pods', namespace), signal)
   const paths = new Set<string>()
+  const written: string[] = []
   for (const key of keys) {
     const pod = applied.pods.find((each) => each.key === key)
-    if (pod === undefined)
-      throw new PoddError(
-        'API_NotFound',
-        `Error from server (NotFound): pods "${key.slice(namespace.length + 1)}" not found`,
-      )
-    paths.add(pod.path)
+    const name = key.slice(namespace.length + 1)
+    // One that has ended for good, or only waits, has no worker.
+    const object = shown.findLast(({ metadata }) => metadata.name === name)
+    const place = pod ?? placeOf(object)
+    if (place === undefined)
+      throw new PoddError('API_NotFound', `Error from server (NotFound): pods "${name}" not found`)
+    if (place.source === 'api' && !hasOwner(object)) written.push(key)
+    else paths.add(place.path)
   }
-  const directory = await findManifestDirectory(applied)
+  const directory = paths.size === 0 ? '' : await findManifestDirectory(applied)
   for (const path of paths) checkIsOwn(path, directory)
   for (const path of paths) await checkHolds(path, keys, applied)
-  return remove(context, [...paths], applied)
+  if (paths.size > 0) await remove(context, [...paths], applied, graceSeconds)
+  for (const key of written) {
+    const [ofNamespace, name] = splitKey(key)
+    const options = {
+      kind: 'DeleteOptions',
+      apiVersion: 'v1',
+      ...(graceSeconds !== undefined && { gracePeriodSeconds: graceSeconds }),
+    }
+    await client.remove(podPath(ofNamespace, name), options, signal)
+  }
+  if (args.value('wait') !== 'false' && written.length > 0)
+    await waitForPods(
+      context,
+      namespace,
+      written.map((key) => splitKey(key)[1]),
+      { kind: 'delete' },
+      readTimeout(args, 300_000),
+    )
+  return { kind: 'text', text: keys.map((key) => `pod "${splitKey(key)[1]}" deleted\n`).join('') }
+}
+
+/** Seconds; undefined for each pod's own. As kubectl, 0 only with --force (kubectl `cmd/delete/delete.go`, 1.36). Throws UsageError. */
+function readGrace(args: ParsedArguments): number | undefined {
+  const given = args.count('grace-period', -1)
+  if (args.has('force')) {
+    if (given !== undefined && given > 0)
+      throw new UsageError('--force and --grace-period greater than 0 cannot be specified together')
+    return 0
+  }
+  if (given === 0) return 1
+  return given === -1 ? undefined : given
+}
+
+/** A workload makes it again. */
+function hasOwner(pod: PodObject | undefined): boolean {
+  return pod !== undefined && 'ownerReferences' in pod.metadata
+}
+
+function placeOf(pod: PodObject | undefined): AppliedPlace | undefined {
+  const { 'podd.dev/path': path, 'podd.dev/source': source } = pod?.metadata.annotations ?? {}
+  return path === undefined ? undefined : { path, ...(source === 'api' && { source }) }
 }
 
 /** Throws where a file has other objects, or one without a name. */
@@ -102,7 +166,8 @@ async function deleteFiles(context: VerbContext): Promise<VerbResult> {
     await checkHolds(path, keys, applied)
   }
   const paths = targets.map(({ path }) => path)
-  return remove(context, paths, applied)
+  const pods = await remove(context, paths, applied, readGrace(args))
+  return { kind: 'text', text: pods.map((key) => `pod "${splitKey(key)[1]}" deleted\n`).join('') }
 }
 
 function checkIsOwn(path: string, directory: string): void {
@@ -112,11 +177,13 @@ function checkIsOwn(path: string, directory: string): void {
   })
 }
 
+/** Removes these files, and waits for their pods, whose names it gives. */
 async function remove(
   context: VerbContext,
   paths: readonly string[],
   applied: AppliedReply,
-): Promise<VerbResult> {
+  graceSeconds: number | undefined,
+): Promise<readonly string[]> {
   const { args, client, notify, signal } = context
   const pods = applied.pods.filter(({ path }) => paths.includes(path)).map(({ key }) => key)
   for (const path of paths) {
@@ -127,6 +194,7 @@ async function remove(
     }
     notify(`removed ${path}`)
   }
+  if (graceSeconds !== undefined) for (const key of pods) await shortenGrace(context, key, graceSeconds)
   if (args.value('wait') !== 'false') {
     const timeoutMs = readTimeout(args, 300_000)
     refuseHeld(await client.status(signal), paths, 'removed')
@@ -135,7 +203,33 @@ async function remove(
       await waitForPods(context, namespace, names, { kind: 'delete' }, timeoutMs)
     }
   }
-  return { kind: 'text', text: pods.map((key) => `pod "${splitKey(key)[1]}" deleted\n`).join('') }
+  return pods
+}
+
+/** How long the daemon may take to see that a file is gone, and how often it is asked. */
+const noticeMs = 5000
+const askMs = 100
+
+/** Of a pod whose file was removed, as soon as it terminates. */
+async function shortenGrace(
+  { client, clock, signal }: VerbContext,
+  key: string,
+  graceSeconds: number,
+): Promise<void> {
+  const [namespace, name] = splitKey(key)
+  const untilMs = clock.monotonicMs() + noticeMs
+  const path = withQuery(`${poddPodPath(namespace, name)}/end`, { gracePeriodSeconds: String(graceSeconds) })
+  for (;;) {
+    try {
+      await client.post(path, signal)
+      return
+    } catch (error) {
+      if (error instanceof ServerError && error.reason === 'NotFound') return
+      const isEarly = error instanceof ServerError && error.reason === 'Conflict'
+      if (!isEarly || clock.monotonicMs() > untilMs) throw error
+    }
+    await clock.sleep(askMs, signal)
+  }
 }
 
 function splitKey(key: string): readonly [namespace: string, name: string] {

@@ -8,6 +8,7 @@ import { UsageError } from '../arguments/parse-arguments.ts'
 import { configFlag } from '../arguments/socket-path.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import {
+  explainObjects,
   findRefused,
   formatChanges,
   placesOfManifest,
@@ -94,7 +95,8 @@ async function diff(context: VerbContext): Promise<VerbResult> {
   const standsIn = (document: SourceDocument, path: string): boolean =>
     ofDocuments.get(document)?.(path) ?? true
   const refused = findRefused(units, files, placesOf, status)
-  const changes = planManifests(documents, applied, replacesFile, standsIn, refused)
+  const plan = planManifests(documents, applied, replacesFile, standsIn, refused)
+  const changes = await explainObjects(context, documents, plan)
   const exitCode = changes.every(({ verdict }) => verdict === 'unchanged') ? 0 : 1
   const text = await formatReport(format, 'ManifestDiff', { changes }, () => formatChanges(changes))
   if (format === undefined) notes.push(summarizeChanges(changes))

@@ -4,7 +4,7 @@ import type { DoctorFinding } from '../../decide/doctor/doctor-finding.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { atPlaces } from '../local/down-target.ts'
-import { configFlags, loadConfig } from '../local/load-config.ts'
+import { loadConfig, placeConfigFlags } from '../local/load-config.ts'
 import { formatError, formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 import { Table, counted } from '../output/table.ts'
 
@@ -13,7 +13,7 @@ export const doctorVerb: Verb = {
   help: `Checks whether this host meets podd's requirements, and says how to fix what doesn't; works with and without a
 running daemon. The exit code is 1 if a requirement of pods is not met. Takes the flags of \`podd run\`; with --socket or
 PODD_SOCKET it checks the directories, the pod network, the runtime and the ports of the podd that listens there.`,
-  flags: [reportFlag('a table'), ...configFlags],
+  flags: [reportFlag('a table'), ...placeConfigFlags],
   examples: [
     ['doctor', 'with the settings of the config file'],
     [

@@ -1,6 +1,6 @@
 import type { Verb } from '../arguments/verb.ts'
 import { findDownTarget } from '../local/down-target.ts'
-import { configFlags } from '../local/load-config.ts'
+import { placeConfigFlags } from '../local/load-config.ts'
 import { counted } from '../output/table.ts'
 
 export const downVerb: Verb = {
@@ -17,7 +17,7 @@ them; a file with errors suffices if it names them.`,
       name: 'all',
       doc: 'Also removes pods of the API that have completed; the next `podd run` runs them again.',
     },
-    ...configFlags,
+    ...placeConfigFlags,
   ],
   examples: [
     ['down', 'stop everything'],

@@ -21,6 +21,7 @@ import type { ExecStreams } from '../client/exec-stream.ts'
 
 export const execVerb: Verb = {
   usage: 'exec POD [-c CONTAINER] [-i] [-t] -- COMMAND [ARGUMENT...]',
+  takesCommand: true,
   help: `Runs a command in a running container, with the user, environment and directory of the container's own process.
 Exits with the command's exit code, or with 1 if podd fails. Ctrl-C without a terminal, or a broken connection,
 ends the command too.`,

@@ -1,5 +1,5 @@
 import { formatAgeOf } from '../../api/served-kind.ts'
-import type { SourceObject, UnitObject } from '../../api/sources.ts'
+import type { AppliedReply, SourceObject, UnitObject } from '../../api/sources.ts'
 import { PoddError } from '../../base/errors.ts'
 import { readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
@@ -14,6 +14,7 @@ export async function getSources(context: VerbContext, names: readonly string[])
   const format = readOutputFormat(args)
   const all = await client.get<readonly SourceObject[]>('/podd/v1/sources', signal)
   const units = await client.get<readonly UnitObject[]>('/podd/v1/units', signal)
+  const { pods } = await client.get<AppliedReply>('/podd/v1/applied', signal)
   const found =
     names.length === 0
       ? all
@@ -29,6 +30,11 @@ export async function getSources(context: VerbContext, names: readonly string[])
       ...units.flatMap(({ metadata, spec, status: { message } }) =>
         message !== undefined && found.some((source) => source.metadata.name === spec.source)
           ? [`${metadata.name}: ${message}`]
+          : [],
+      ),
+      ...pods.flatMap(({ key, source, problem }) =>
+        problem !== undefined && found.some(({ metadata }) => metadata.name === source)
+          ? [`pod ${key}: its new version is not in effect: ${problem}`]
           : [],
       ),
       ...missingText.map((text) => `podd: ${text}`),

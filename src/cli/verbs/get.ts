@@ -24,7 +24,9 @@ import {
 } from '../arguments/verb.ts'
 import type { Listing, OutputFormat, TableStyle, Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
-import { daemonNotes, listObjects, listOf } from '../output/print.ts'
+import { gatherTroubles } from '../local/pod-troubles.ts'
+import { daemonSummary, listObjects, listOf } from '../output/print.ts'
+import { counted, shorten } from '../output/table.ts'
 
 /** What `podd get` takes for the sources, which are no Kubernetes kind. */
 const sourceWords: readonly string[] = ['sources', 'source']
@@ -161,8 +163,8 @@ export async function getObjects(context: VerbContext, selection: Selection): Pr
   const isOfAll = queries.every(({ names }) => names.length === 0)
   if (rendering.isTable && items.length === 0 && isOfAll)
     notes.push(noneFound(queries, queries.find(({ kind }) => kind.namespaced)?.namespace))
+  if (rendering.isTable) notes.push(...creationNotes(items), ...(await troubleNotes(context, items)))
   if (selection.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
-  if (rendering.isTable) notes.push(...creationNotes(items))
   const result = { format: rendering.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
   const isNothing = rendering.isSingle || (isLenient && !rendering.isTable)
   if (isNothing && items.length === 0) return { kind: 'text', text: '', ...result }
@@ -335,7 +337,27 @@ export function noneFound(kinds: readonly KindArgument[], namespace: string | un
 
 /** Asked for after the pods: a podd that has just been started takes its time to answer for them, and knows more then. */
 async function notesOn({ client, signal }: VerbContext): Promise<readonly string[]> {
-  return daemonNotes(await client.status(signal))
+  return daemonSummary(await client.status(signal))
+}
+
+/** So many pods of which it is said why they are broken leave the table on a screen of 24 lines. */
+const maxTroubles = 5
+
+/** Why pods are broken: a line each. */
+async function troubleNotes(
+  { client, signal }: VerbContext,
+  objects: readonly ResourceObject[],
+): Promise<readonly string[]> {
+  const pods = objects.filter((object): object is PodObject => object.kind === 'Pod')
+  const troubles = await gatherTroubles(client, pods, signal)
+  const isMixed = new Set(pods.map(({ metadata }) => metadata.namespace)).size > 1
+  const lines = troubles
+    .slice(0, maxTroubles)
+    .map(({ pod, name, why }) => shorten(`${isMixed ? pod : name}: ${why}`))
+  const rest = troubles.length - lines.length
+  return rest === 0
+    ? lines
+    : [...lines, `${counted(rest, 'more pod')} with problems: \`podd status\` lists them`]
 }
 
 /** For what pods wait whose containers are being created: how far the pull of an image is, say. */

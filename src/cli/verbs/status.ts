@@ -7,16 +7,17 @@ import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { gatherStatus } from '../local/gather-status.ts'
 import type { HostSummary, PodCounts, ShownError, StatusReport } from '../local/gather-status.ts'
 import { configFlags, loadConfig } from '../local/load-config.ts'
+import type { PodTrouble } from '../local/pod-troubles.ts'
 import { daemonNotes } from '../output/print.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
-import { Table } from '../output/table.ts'
+import { counted, shorten, Table } from '../output/table.ts'
 
 const placeFlags = ['config', 'root-dir', 'run-dir']
 
 export const statusVerb: Verb = {
   usage: 'status [-o json|yaml] [FLAGS]',
-  help: `Shows the host, the daemon, its container runtime, sources, pods, pressure, failed periodic jobs, last errors and
-problems. Where the daemon doesn't answer, it says so, and shows what the files in its state directory tell. The exit
+  help: `Shows the host, the daemon, its container runtime, sources, pods, pressure, failed periodic jobs, the pods that are broken
+and why, the newest error of each other cause, and problems of manifests. Where the daemon doesn't answer, it says so, and shows what the files in its state directory tell. The exit
 code is 1 if the daemon or the container runtime doesn't work.`,
   flags: [reportFlag('lines of text'), ...configFlags.filter(({ name }) => placeFlags.includes(name))],
   examples: [
@@ -63,6 +64,7 @@ function formatStatus(report: StatusReport, nowMs: number): string {
   const sections = [
     new Table().layOut([['Host:', formatHost(report.host)], ...describe(report, nowMs)]),
     formatSources(report, nowMs),
+    ...(report.running ? [formatTroubles(report.troubles)] : []),
     formatErrors(lastErrors, nowMs),
     notes.map((note) => `${note}\n`).join(''),
   ]
@@ -141,6 +143,19 @@ function formatSources(report: StatusReport, nowMs: number): string {
   ])
 }
 
+/** So many leave the rest of the status on a screen. */
+const maxTroubles = 10
+
+function formatTroubles(troubles: readonly PodTrouble[]): string {
+  if (troubles.length === 0) return ''
+  const rest = troubles.length - maxTroubles
+  const table = new Table().layOut([
+    ['BROKEN PODS', 'STATUS', 'WHY'],
+    ...troubles.slice(0, maxTroubles).map(({ pod, status, why }) => [pod, status, shorten(why)]),
+  ])
+  return rest > 0 ? `${table}${counted(rest, 'more pod')} with problems: \`podd get pods -A\`\n` : table
+}
+
 function formatErrors(errors: readonly ShownError[], nowMs: number): string {
   if (errors.length === 0) return ''
   return new Table().layOut([
@@ -152,11 +167,4 @@ function formatErrors(errors: readonly ShownError[], nowMs: number): string {
       shorten(message),
     ]),
   ])
-}
-
-const maxLetters = 160
-
-function shorten(message: string): string {
-  const line = message.trim().replaceAll(/\s+/gu, ' ')
-  return line.length <= maxLetters ? line : `${line.slice(0, maxLetters)}…`
 }

@@ -21,18 +21,18 @@ import type { Verb, VerbContext } from '../arguments/verb.ts'
 import type { ApiClient } from '../client/client.ts'
 import { findBundleTarget } from '../local/down-target.ts'
 import { deadCodes, gatherStatus } from '../local/gather-status.ts'
-import { configFlags } from '../local/load-config.ts'
+import { placeConfigFlags } from '../local/load-config.ts'
 import { formatError } from '../output/report-format.ts'
 
 export const supportBundleVerb: Verb = {
   usage: 'support-bundle [FILE] [FLAGS]',
   help: `Writes what is needed to find out what is wrong with this host: podd's settings, state, events, crash reports, the
-log of podd (of its systemd unit) and of containerd, what \`podd status\` and \`podd doctor\` say, and what the kernel tells
+log of podd (of its systemd unit, or /var/log/podd.log) and of containerd, what \`podd status\` and \`podd doctor\` say, and what the kernel tells
 of memory, disks and mounts. Works with and without a running daemon. Values of environment variables, headers,
 ConfigMaps, Secrets and of the settings \`values\` and \`valueFiles\`, and credentials, are taken out; where the Secrets can't
 be read, so are logs and state. FILE must not exist yet; - stands for standard output. Takes the flags of \`podd run\`; the directories are those of the podd that
 answers.`,
-  flags: configFlags,
+  flags: placeConfigFlags,
   examples: [
     ['support-bundle', 'podd-support-HOST-TIME.tar.gz in this directory'],
     ['support-bundle - | ssh desk "cat > host.tar.gz"', 'where the disk is full'],
@@ -101,6 +101,8 @@ const maxLogBytes = 2 ** 20
 /** The copy of a large source has some 10 MiB. */
 const maxStateBytes = 2 ** 26
 const podUnit = 'podd.service'
+/** Where install.sh has podd log to on hosts without systemd. */
+const plainLog = '/var/log/podd.log'
 
 /** A file of a bundle before redaction. */
 export type BundleSource =
@@ -169,13 +171,18 @@ function parseLines(text: string): Json | undefined {
 }
 
 /** The logs of podd and containerd, as far as found. */
-export async function readLogs(rootDir: string, runDir: string): Promise<readonly BundleSource[]> {
+export async function readLogs(
+  rootDir: string,
+  runDir: string,
+  daemonLog = plainLog,
+): Promise<readonly BundleSource[]> {
   const places = containerdPlaces(rootDir, runDir)
   const journal = ['--unit', podUnit, '--lines', '5000', '--output', 'short-iso', '--no-pager']
   const podd = await orWhyNot(runCommand('journalctl', journal).then(({ stdout }) => stdout))
   const unit = await orWhyNot(readUnitLog(places))
   const logs: readonly (readonly [string, string])[] = [
     ['logs/podd.log', podd.slice(-maxLogBytes)],
+    ['logs/podd-plain.log', readTail(daemonLog, maxLogBytes)],
     ['logs/containerd-unit.log', unit.slice(-maxLogBytes)],
     ['logs/containerd.log', readTail(places.logPath, maxLogBytes)],
     ['logs/containerd.toml', readTail(places.configPath, maxLogBytes)],

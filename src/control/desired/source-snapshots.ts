@@ -1,4 +1,5 @@
 import { sameData } from '../../base/json.ts'
+import { podFromManifest, withDebuggers } from '../../pod/schema/default-pod.ts'
 import { makesNewPod } from '../../decide/sources/diff-pod.ts'
 import {
   mergeObjects,
@@ -328,7 +329,8 @@ export function asksForNewPod(
 ): boolean {
   // As in a cluster, a pod of a workload is never changed.
   if (owner !== undefined && !sameData(state.record.manifest, manifest)) return true
-  return kept === undefined ? makesNewPod(state.pod, pod, state.isPastChange) : kept.uid !== ref.uid
+  if (kept !== undefined) return kept.uid !== ref.uid
+  return makesNewPod(state.pod, withDebuggers(pod, state.record.debuggers), state.isPastChange)
 }
 
 /** What a pod that starts again keeps: one that the API was given stays itself. */
@@ -351,11 +353,13 @@ export function isLeaving(worker: PodWorker): boolean {
 export function readmission({ worker, next }: PodEntry, now: EvictionEnd): WantedPod | undefined {
   // Whether a pod that no source has confirmed is still wanted is not known.
   if (worker === undefined || next !== undefined || worker.state.stage === 'adopted') return undefined
-  const { record, pod } = worker.state
+  const { record } = worker.state
   if (record.failed?.until !== now || isLeaving(worker)) return undefined
   // A pod that was written over the API and evicted for the node's sake stays failed, as in a cluster: its writer decides.
   if (record.source === 'api' && record.owner === undefined && now === 'pressure-ends') return undefined
   const { manifest, source, path, owner } = record
+  // Without the ephemeral containers that were added to it.
+  const pod = record.debuggers === undefined ? worker.state.pod : podFromManifest(manifest)
   return { document: { pod, manifest, place: { path }, owner, kept: keptOf(record) }, source }
 }
 

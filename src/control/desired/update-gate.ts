@@ -48,6 +48,7 @@ import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { upToDateCondition } from '../../pod/state/status.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
 import type { RevisionStore } from '../../store/revisions.ts'
@@ -58,9 +59,6 @@ import type { ChangedPod } from './judged-pods.ts'
 import { activeOf, firstRetryMs, keepContent, longestRetryMs, unitKey, Units } from './units.ts'
 import type { SourceUnits, Unit } from './units.ts'
 import type { Workloads } from './workloads.ts'
-
-/** The condition of pods of which another version is offered than the one that counts. */
-const conditionType = 'podd.dev/UpToDate'
 
 /** What updates are judged by. */
 type GateSettings = Pick<
@@ -251,14 +249,15 @@ export class UpdateGate {
     if (unit === undefined || unit.record.source !== source) return object
     const { pin } = unit.record
     const condition = {
-      type: conditionType,
+      type: upToDateCondition,
       status: 'False' as const,
       reason:
         pin === undefined ? 'UpdateFailed' : pin.why === 'requested' ? 'RollbackRequested' : 'RolledBack',
       message: describeRecord(unit.record) ?? '',
       ...(pin === undefined ? {} : { lastTransitionTime: formatTime(pin.atMs) }),
     }
-    const conditions = [...object.status.conditions, condition]
+    const others = object.status.conditions.filter(({ type }) => type !== upToDateCondition)
+    const conditions = [...others, condition]
     return { ...object, status: { ...object.status, conditions } }
   }
 

@@ -1,10 +1,12 @@
 import type { PodObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
-import { objectOrEmpty } from '../../base/json.ts'
+import { listOrEmpty, objectOrEmpty } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { ProbeVerdicts, StatusFacts } from '../../decide/plan/pod-facts.ts'
 import { deriveStatus, podGeneration } from '../../decide/status/derive-status.ts'
 import type { DerivedStatus } from '../../decide/status/derive-status.ts'
+import { defaultManifest } from '../../decide/writing/prepare-object.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { PodStatus } from '../../pod/state/status.ts'
@@ -103,6 +105,7 @@ function derivePodStatus(env: PodEnv, state: PodState, probes: ProbeVerdicts): D
     runtimeName: env.runtimeName(),
     hostIps: env.hostIps(),
     recursiveReadOnly: recursiveReadOnly(env, record),
+    outdated: state.updateProblem,
     resize,
     postStarts,
     nowMs: env.clock.wallMs(),
@@ -126,7 +129,6 @@ export function toPodObject(
   { status, nodeName }: { readonly status: PodStatus; readonly nodeName: string },
 ): PodObject {
   const { metadata } = pod
-  const spec = record.manifest['spec']
   const { ending } = record
   return {
     apiVersion: 'v1',
@@ -152,11 +154,22 @@ export function toPodObject(
       },
     },
     spec: {
-      ...objectOrEmpty(spec),
+      ...shownSpec(record),
       ...(pod.spec.overhead !== undefined && { overhead: pod.spec.overhead }),
       ...(pod.spec.priority !== undefined && { priority: pod.spec.priority }),
       nodeName,
     },
     status,
   }
+}
+
+/** The specs of manifests as an API server shows them: with its defaults. A manifest is one object for as long as its pod runs by it. */
+const shownSpecs = new WeakMap<JsonObject, JsonObject>()
+
+function shownSpec({ manifest, debuggers = [] }: PodRecord): JsonObject {
+  const spec =
+    shownSpecs.get(manifest) ?? objectOrEmpty(defaultManifest({ ...manifest, kind: 'Pod' })['spec'])
+  shownSpecs.set(manifest, spec)
+  if (debuggers.length === 0) return spec
+  return { ...spec, ephemeralContainers: [...listOrEmpty(spec['ephemeralContainers']), ...debuggers] }
 }

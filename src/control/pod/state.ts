@@ -32,6 +32,7 @@ import type { ContainerResize, ResizeRefusal, ResizeState } from '../../decide/p
 import { selectOpenRestarts } from '../../decide/plan/restart-request.ts'
 import type { DerivedStatus } from '../../decide/status/derive-status.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { withDebuggers } from '../../pod/schema/default-pod.ts'
 import { withClasses } from '../../pod/schema/pod-resources.ts'
 import type { ResourceLists } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
@@ -168,7 +169,7 @@ class PodLife {
     this.aheadFetches = new AheadFetches(listener.wake)
     this.#onStage = listener.onStage
     this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
-    this.pod = pod
+    this.pod = withDebuggers(pod, record.debuggers)
     this.#clocks = { wallMs: env.clock.wallMs(), monotonicMs: env.clock.monotonicMs() }
     this.#fresh = new Set(pulled)
     this.#postStarts = new Set(record.postStartsDue)
@@ -269,7 +270,8 @@ class PodLife {
   }
 
   /** Takes a manifest. Returns what it changed: nothing, metadata that containers don't depend on, or the spec. */
-  update({ pod, manifest, place }: PodUpdate): 'same' | 'metadata' | 'spec' {
+  update({ pod: given, manifest, place }: PodUpdate): 'same' | 'metadata' | 'spec' {
+    const pod = withDebuggers(given, this.record.debuggers)
     const { source, path, owner, manifest: before, generation = 1 } = this.record
     const isKnown = sameData({ source, path, owner, manifest: before }, { ...place, manifest })
     if (isKnown && sameData(this.pod, pod)) {
@@ -294,6 +296,15 @@ class PodLife {
       ...(change === 'spec' ? { generation: generation + 1 } : {}),
     })
     return change
+  }
+
+  /** Adds ephemeral containers, which go with the pod. Throws PoddError RECORD_WRITE: then none is. */
+  async addDebuggers(added: readonly JsonObject[]): Promise<void> {
+    await this.memory.commit(({ debuggers = [], generation = 1 }) => ({
+      debuggers: [...debuggers, ...added],
+      generation: generation + 1,
+    }))
+    this.pod = withDebuggers(this.pod, this.record.debuggers)
   }
 
   /** These containers are to be recreated at once. Throws PoddError RECORD_WRITE: then none is. */

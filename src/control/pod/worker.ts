@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../base/json.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Admission } from '../../decide/admission/admit-pod.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
@@ -218,6 +219,13 @@ export class PodWorker {
    */
   collect(condemned: ReadonlySet<string>): void {
     this.state.condemn(condemned)
+    this.#loop.wake()
+  }
+
+  /** Adds ephemeral containers to the running pod, which go with it. Throws PoddError RECORD_WRITE. */
+  async addDebuggers(added: readonly JsonObject[]): Promise<void> {
+    await this.state.addDebuggers(added)
+    if (this.state.isSeen) this.#display.publish()
     this.#loop.wake()
   }
 

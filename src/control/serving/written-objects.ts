@@ -29,6 +29,8 @@ interface WrittenEnv {
   readonly pods: {
     showNew(document: PodDocument, source: SourceName, last?: PodStatus): void
     endPod(uid: PodUid, graceSeconds: number): void
+    addDebuggers(uid: PodUid, added: readonly JsonObject[]): Promise<void>
+    shortenGrace(uid: PodUid, graceSeconds: number): boolean
     knowsPod(uid: PodUid): boolean
   }
   readonly statuses: Pick<StatusStore, 'removeProvisional' | 'onHeld' | 'refresh'>
@@ -134,6 +136,14 @@ export class WrittenObjects {
 
   endPod(uid: PodUid, graceSeconds: number): void {
     this.#env.pods.endPod(uid, graceSeconds)
+  }
+
+  addDebuggers(uid: PodUid, added: readonly JsonObject[]): Promise<void> {
+    return this.#env.pods.addDebuggers(uid, added)
+  }
+
+  shortenGrace(uid: PodUid, graceSeconds: number): boolean {
+    return this.#env.pods.shortenGrace(uid, graceSeconds)
   }
 
   /** A pod that was deleted, and ended while podd did not run. */

@@ -2,14 +2,7 @@ import { formatTime } from '../../base/clock.ts'
 import { error, ok, skipped, warning } from './doctor-finding.ts'
 import type { DoctorFinding } from './doctor-finding.ts'
 import { checkRuntime } from './doctor-runtime-checks.ts'
-import type {
-  CgroupFacts,
-  DiskFacts,
-  FirewallFacts,
-  HostFacts,
-  HostNameFacts,
-  PortFacts,
-} from './host-facts.ts'
+import type { CgroupFacts, DiskFacts, FirewallFacts, HostFacts, PortFacts } from './host-facts.ts'
 
 /** Every check, in the order in which their findings are read. */
 export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
@@ -25,7 +18,7 @@ export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
     checkOomScore(facts),
     checkSwap(facts),
     checkSharedRoot(facts),
-    checkName(facts.name),
+    checkName(facts),
     ...checkResolver(facts),
     ...checkManifests(facts),
     ...facts.ports.map(checkPort),
@@ -230,13 +223,16 @@ function checkSharedRoot({ sharesRoot }: HostFacts): DoctorFinding {
   )
 }
 
-function checkName({ host, node, isConfigured }: HostNameFacts): DoctorFinding {
+function checkName({ name: { host, node, isConfigured }, hasSystemd }: HostFacts): DoctorFinding {
   const name = 'host-name'
+  const rename = hasSystemd
+    ? `hostnamectl set-hostname ${node}`
+    : `hostname ${node}, and the same in /etc/hostname`
   if (isConfigured || host.toLowerCase() === node) return ok(name, node)
   return warning(
     name,
     `the host's name ${host} is no DNS name: the node is called ${node}`,
-    `Rename the host (hostnamectl set-hostname ${node}), or choose a name by hostnameOverride.`,
+    `Rename the host (${rename}), or choose a name by hostnameOverride.`,
   )
 }
 
@@ -293,7 +289,7 @@ function checkPort({ option, address, state }: PortFacts): DoctorFinding {
       return warning(
         name,
         `${state.served === undefined ? `podd was started without ${option}` : `podd was started with ${option} ${state.served}`}; ${address} takes effect when podd is restarted`,
-        'Restart podd; the pods keep running: systemctl restart podd',
+        'Restart podd; the pods keep running: podd restart-daemon',
       )
     case 'unknown':
       return skipped(name, `cannot tell whether podd listens at ${address}: ${state.reason}`)

@@ -40,7 +40,7 @@ export interface HostFacts {
     | undefined
 }
 
-export interface HostNameFacts {
+interface HostNameFacts {
   readonly host: string
   /** As the node is called. */
   readonly node: string

@@ -89,6 +89,8 @@ export interface StatusFacts {
   readonly hostIps: readonly string[]
   /** Whether its runtime handler supports recursive read-only mounts; absent while unknown. */
   readonly recursiveReadOnly?: boolean
+  /** Why a container keeps running by an earlier version of the manifest; absent where none does. */
+  readonly outdated?: string | undefined
   /** The state of its resize, if there is one. */
   readonly resize?: ResizeState | undefined
   /** Containers whose postStart hook is in flight: until it is done they aren't shown as running. */

@@ -133,13 +133,8 @@ function inPlaceChanges(before: Pod, after: Pod): readonly string[] {
     'spec.activeDeadlineSeconds',
     'spec.enableServiceLinks',
     'spec.tolerations',
-  ].filter((path) => !sameData(valueAt(before, path), valueAt(after, path)))
-  return [
-    ...containers,
-    ...resizes('the pod', before.spec, after.spec),
-    ...added,
-    ...fields.map((path) => `${path} changes`),
-  ]
+  ].flatMap((path) => formatDifferences(valueAt(before, path), valueAt(after, path), path))
+  return [...containers, ...resizes('the pod', before.spec, after.spec), ...added, ...named(fields)]
 }
 
 interface Resourced {
@@ -167,27 +162,58 @@ const maxFields = 8
 /** The fields that differ and can't change in place; all differing fields where only their combination can't. */
 function replacingFields(before: Pod, after: Pod): readonly string[] {
   const differing = [...differences(before.spec, after.spec, 'spec')]
-  const frozen = differing.filter((path) => !mutable.test(path))
-  const named = frozen.length > 0 ? frozen : differing
-  const rest = named.length - maxFields
-  return [...named.slice(0, maxFields), ...(rest > 0 ? [`${rest} more fields`] : [])]
+  const frozen = differing.filter(({ path }) => !mutable.test(path))
+  return named((frozen.length > 0 ? frozen : differing).map((difference) => formatDifference(difference)))
+}
+
+function named(fields: readonly string[]): readonly string[] {
+  const rest = fields.length - maxFields
+  return rest > 0 ? [...fields.slice(0, maxFields), `${rest} more fields`] : fields
 }
 
 const mutable =
   /^spec\.(?:activeDeadlineSeconds|enableServiceLinks|tolerations(?:\[.*)?|(?:init)?[cC]ontainers\[\d+\]\.(?:image|imagePullPolicy|resources\.(?:limits|requests)\.(?:cpu|memory)))$/u
 
-/** The paths of the deepest values that differ, as Kubernetes writes paths. */
-function* differences(before: unknown, after: unknown, path: string): Generator<string> {
+interface Difference {
+  readonly path: string
+  readonly before: unknown
+  readonly after: unknown
+}
+
+/** Where two values differ, with both, a line each: `spec.hostNetwork false -> true`. */
+export function formatDifferences(before: unknown, after: unknown, path: string): readonly string[] {
+  return [...differences(before, after, path)].map((difference) => formatDifference(difference))
+}
+
+/** The deepest values that differ, with their paths as Kubernetes writes them. */
+function* differences(before: unknown, after: unknown, path: string): Generator<Difference> {
   if (Array.isArray(before) && Array.isArray(after) && before.length === after.length) {
     for (const [at, item] of before.entries()) yield* differences(item, after[at], `${path}[${at}]`)
     return
   }
   if (isMapping(before) && isMapping(after)) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
-      yield* differences(before[key], after[key], `${path}.${key}`)
+      yield* differences(before[key], after[key], isPlainKey.test(key) ? `${path}.${key}` : `${path}[${key}]`)
     return
   }
-  if (!Object.is(before, after)) yield path
+  if (!Object.is(before, after)) yield { path, before, after }
+}
+
+const isPlainKey = /^\w+$/u
+
+function formatDifference({ path, before, after }: Difference): string {
+  return `${path} ${formatValue(before)} -> ${formatValue(after)}`
+}
+
+/** Of a longer one, how it begins is not what differs. */
+const maxValueLetters = 48
+
+function formatValue(value: unknown): string {
+  if (value === undefined) return 'unset'
+  const text = typeof value === 'string' && /^[!-~]+$/u.test(value) ? value : JSON.stringify(value)
+  if (text.length <= maxValueLetters) return text
+  if (Array.isArray(value)) return `${value.length} items`
+  return isMapping(value) ? `${Object.keys(value).length} fields` : `${text.length} characters`
 }
 
 function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {

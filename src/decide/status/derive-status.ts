@@ -21,6 +21,7 @@ import type {
   PodPhase,
   PodStatus,
 } from '../../pod/state/status.ts'
+import { upToDateCondition } from '../../pod/state/status.ts'
 import { isRestartableInit } from '../plan/backoff.ts'
 import { newestEnd, viewContainer } from '../plan/container-view.ts'
 import type { ContainerView } from '../plan/container-view.ts'
@@ -64,6 +65,7 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
     ...restartAllConditions(facts, phase),
     ...resizeConditions(facts.resize),
     ...disruptionConditions(record),
+    ...outdatedConditions(facts),
   ])
   const { ending } = record
   const endedFor = ending === undefined || goesAwayAfter(ending) ? undefined : ending
@@ -238,6 +240,13 @@ function disruptionConditions({ ending, failed }: PodRecord): readonly Condition
   if (evicted === undefined) return []
   const { message } = evicted
   return [{ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message }]
+}
+
+/** podd's own: the pod runs, and not as its manifest says. */
+function outdatedConditions({ outdated }: StatusFacts): readonly Condition[] {
+  if (outdated === undefined) return []
+  const message = `the new version is not in effect, and the old one keeps running: ${outdated}`
+  return [{ type: upToDateCondition, status: 'False', reason: 'UpdatePending', message }]
 }
 
 /** Gives each condition the pod's generation, and the time at which its status last changed, kept in the record. */

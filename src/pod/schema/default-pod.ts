@@ -133,6 +133,20 @@ export function selectVolumeImages(
 }
 
 /**
+ * A pod with ephemeral containers that were added to it while it runs.
+ * @throws PoddError MANIFEST_UNREADABLE where they are none that this version can read
+ */
+export function withDebuggers(pod: Pod, debuggers: readonly JsonObject[] = []): Pod {
+  const { ephemeralContainers: own } = pod.spec
+  const added = debuggers.filter(({ name }) => own.every((container) => container.name !== name))
+  if (added.length === 0) return pod
+  const metadata = { name: pod.metadata.name, namespace: pod.metadata.namespace }
+  const spec = { containers: [], ephemeralContainers: added }
+  const { ephemeralContainers } = podFromManifest({ apiVersion: 'v1', kind: 'Pod', metadata, spec }).spec
+  return { ...pod, spec: { ...pod.spec, ephemeralContainers: [...own, ...ephemeralContainers] } }
+}
+
+/**
  * The typed, defaulted Pod of a manifest that was checked when it was accepted: one that was just decoded, or that is
  * in a pod's record. Fields this version doesn't know are left out.
  *

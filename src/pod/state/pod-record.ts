@@ -26,6 +26,8 @@ export interface PodRecord {
   readonly owner?: PodOwner | undefined
   /** The applied manifest, without defaults: they are filled in on every reading. */
   readonly manifest: JsonObject
+  /** Ephemeral containers that were added to the pod, beside those of its manifest: they go with it. */
+  readonly debuggers?: readonly JsonObject[] | undefined
   readonly acceptedAtMs: number
   /**
    * Incremented with each change of the spec; absent means 1, as in records of older podds (see

@@ -25,6 +25,9 @@ export interface PodStatus {
   readonly ephemeralContainerStatuses?: readonly ContainerStatus[]
 }
 
+/** The type of the condition of pods of which another version is wanted than the one that runs; False. */
+export const upToDateCondition = 'podd.dev/UpToDate'
+
 export interface PodCondition {
   readonly type: string
   readonly status: ConditionStatus

@@ -168,6 +168,8 @@ export interface ApiReaders {
   readonly units: UnitControl
   readonly drain: Drainer
   readonly reach: PodReach
+  /** Replaces podd's process, soon; the pods keep running. */
+  readonly restart: () => void
   /** Left out, there is no status page. */
   readonly page?: PageReader | undefined
   /** Left out, the API is read-only. */
@@ -206,6 +208,10 @@ export interface ObjectWriter {
   settleNamespace(name: string): Promise<void>
   /** Ends a pod that is kept with its `deletionTimestamp`; once it has ended it is removed. */
   endPod(uid: string, graceSeconds: number): void
+  /** Adds ephemeral containers to a pod that a source gives; they go with it. Throws PoddError POD_GONE, RECORD_WRITE. */
+  addDebuggers(uid: string, added: readonly JsonObject[]): Promise<void>
+  /** Ends a terminating pod within this time, if it had longer. Whether it terminates. */
+  shortenGrace(uid: string, graceSeconds: number): boolean
 }
 
 export interface RunningCommand {

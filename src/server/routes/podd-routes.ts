@@ -4,15 +4,19 @@ import { ApiError, objectNotFound } from '../requests/api-error.ts'
 import type { ApiReaders, SourceControl, UnitControl } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse } from '../requests/request.ts'
-import { get, post, withPods } from '../requests/route.ts'
+import { get, integerParam, post, withPods } from '../requests/route.ts'
 import type { Call, Route } from '../requests/route.ts'
 import { findRunningPod } from './pod-target.ts'
 
 /** podd's own routes, except those of images. */
 export function poddRoutes(readers: ApiReaders): readonly Route[] {
-  const { status, drain } = readers
+  const { status, drain, restart } = readers
   return [
     get('/podd/v1/status', () => jsonResponse(status.daemonStatus())),
+    post('/podd/v1/restart', () => {
+      restart()
+      return jsonResponse({ restarting: true })
+    }),
     ...sourceRoutes(readers),
     withPods(get('/podd/v1/applied', () => jsonResponse(status.applied()))),
     withPods(post('/podd/v1/drain', async () => jsonResponse(await drain.run()))),
@@ -24,6 +28,7 @@ export function poddRoutes(readers: ApiReaders): readonly Route[] {
     ),
     withPods(get('/podd/v1/namespaces/*/pods/*/probes', (call) => listProbes(readers, call))),
     withPods(post('/podd/v1/namespaces/*/pods/*/restart', (call) => restartPod(readers, call))),
+    withPods(post('/podd/v1/namespaces/*/pods/*/end', (call) => shortenGrace(readers, call))),
     withPods(
       post('/podd/v1/namespaces/*/persistentvolumeclaims/*/purge', (call) => purgeClaim(readers, call)),
     ),
@@ -53,6 +58,21 @@ async function restartPod(
   } catch (error) {
     throw errorCode(error) === 'RESTART_REFUSED' ? new ApiError(409, errorMessage(error)) : error
   }
+}
+
+/** Throws ApiError Conflict for a pod that does not terminate: its manifest is still there. */
+function shortenGrace(
+  { resources, writer }: ApiReaders,
+  { query, names: [namespace = '', name = ''] }: Call,
+): ApiResponse {
+  const graceSeconds = integerParam(query, 'gracePeriodSeconds') ?? 0
+  if (graceSeconds < 0) throw new ApiError(400, 'gracePeriodSeconds must not be negative')
+  const all = resources.pods.reader.list()
+  const found = all.filter(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
+  if (found.length === 0) throw objectNotFound('pods', all, { namespace, name })
+  const ending = found.filter(({ metadata }) => writer?.shortenGrace(metadata.uid, graceSeconds) === true)
+  if (ending.length === 0) throw new ApiError(409, `pod ${JSON.stringify(name)} does not terminate`)
+  return jsonResponse({ ending: ending.length })
 }
 
 async function purgeClaim(

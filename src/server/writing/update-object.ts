@@ -7,10 +7,11 @@ import type { Updater } from '../../decide/writing/apply-manifest.ts'
 import { isOwnCondition, isReleased, judgeUpdate } from '../../decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
 import { isOwnAnnotation, metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
+import { objectNotFound } from '../requests/api-error.ts'
 import type { WrittenObject } from '../requests/readers.ts'
 import { checkObject } from './create-object.ts'
 import type { Written } from './create-object.ts'
-import { conflict, findByUid, findWritten, plain, refuseOther } from './written-kind.ts'
+import { conflict, findByUid, findShown, findWritten, plain, refuseOther } from './written-kind.ts'
 import type { Target, WriteOptions, WrittenKind } from './written-kind.ts'
 
 /** Fields of a spec that podd itself sets, by kind: a client that sends them back doesn't change them. */
@@ -34,6 +35,8 @@ export function updateObject(
 ): Promise<Written> {
   return written.writer.exclusively(async () => {
     const { kind, reader, writer } = written
+    const isGiven = writer.get({ kind: kind.kind, ...target }) === undefined
+    if (isGiven && scope === 'ephemeralcontainers') return addDebuggers(written, target, options, change)
     const { kept, shown } = findWritten(written, target)
     const wanted = change(plain(shown))
     refuseOther(kind, wanted, kind.namespaced ? target : { name: target.name })
@@ -57,6 +60,50 @@ export function updateObject(
     }
     return { object, status: 200, warnings }
   })
+}
+
+/**
+ * Adds ephemeral containers to a pod that comes from a file or a URL: beside its manifest, which stays as it is. Throws
+ * ApiError, or PoddError POD_GONE, RECORD_WRITE.
+ */
+async function addDebuggers(
+  written: WrittenKind,
+  target: Target,
+  options: WriteOptions,
+  change: (shown: JsonObject) => JsonObject,
+): Promise<Written> {
+  const { kind, reader, writer } = written
+  const shown = findShown(written, target)
+  if (shown === undefined) throw objectNotFound(kind.resource, reader.list(), target)
+  const wanted = change(plain(shown))
+  refuseOther(kind, wanted, target)
+  refuseStale(kind, shown, wanted)
+  const { status: _status, ...rest } = plain(shown)
+  const before = prepareUpdate(rest, { ...rest, spec: withoutFound(rest['spec']) })
+  const manifest = prepareUpdate(before, { ...before, spec: withoutFound(wanted['spec']) })
+  const more = judgeUpdate(before, manifest, 'ephemeralcontainers')
+  const checked = checkObject(kind, manifest, options, more)
+  const known = namesOf(before)
+  const added = listOrEmpty(jsonAt(checked.manifest, 'spec', 'ephemeralContainers')).filter(
+    (container): container is JsonObject =>
+      isJsonObject(container) && !known.includes(container['name'] ?? null),
+  )
+  const { warnings } = checked
+  if (options.dryRun) return { object: preview(shown, checked.manifest), status: 200, warnings }
+  if (added.length > 0) await writer.addDebuggers(shown.metadata.uid, added)
+  return { object: findByUid(reader, shown.metadata.uid) ?? shown, status: 200, warnings }
+}
+
+function namesOf(pod: JsonObject): readonly Json[] {
+  return listOrEmpty(jsonAt(pod, 'spec', 'ephemeralContainers')).map(
+    (container) => jsonAt(container, 'name') ?? null,
+  )
+}
+
+/** Without what podd adds where it shows a pod. */
+function withoutFound(spec: Json | undefined): Json {
+  const found = derivedFields['Pod'] ?? []
+  return Object.fromEntries(Object.entries(objectOrEmpty(spec)).filter(([key]) => !found.includes(key)))
 }
 
 /**

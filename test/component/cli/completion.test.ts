@@ -26,6 +26,7 @@ describe('podd completion', () => {
     ['podd get --sort', ['--sort-by']],
     ['podd get --show', ['--show-labels', '--show-kind']],
     ['podd get -L app pods w', ['web']],
+    ['podd get sour', ['sources']],
     ['podd images pu', ['pull']],
     ['podd debug d', ['db']],
     ['podd logs -n team ', ['inteam']],

@@ -2,6 +2,7 @@ import { lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { UnitObject } from '../../../src/api/sources.ts'
+import { jsonAt } from '../../../src/base/json.ts'
 import { hashContent, hashDocument } from '../../../src/decide/updates/unit-revisions.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { ApiRig } from '../../support/api-rig.ts'
@@ -9,6 +10,8 @@ import { callCli, startCli } from '../../support/cli-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
 import { makeSigner } from '../../support/minisign.ts'
 import { podObject } from '../../support/pod-objects.ts'
+import { startWritingRig } from '../../support/writing-rig.ts'
+import type { WritingRig } from '../../support/writing-rig.ts'
 
 let rig: ApiRig
 /** The daemon's directory of manifests, and one of the user's. */
@@ -77,12 +80,65 @@ describe('podd diff', () => {
       [
         'create   pod default/new',
         'update   pod default/image: container main restarts: image web:1 -> web:2',
-        'replace  pod default/net: spec.hostNetwork',
+        'replace  pod default/net: spec.hostNetwork false -> true',
         '',
       ].join('\n'),
     )
     expect(stderr).toBe('1 to create, 1 to update, 1 to replace, 1 unchanged\n')
     expect(exitCode).toBe(1)
+  })
+
+  it('says which keys of ConfigMaps and Secrets change, with the values of ConfigMaps alone', async () => {
+    const conf = (data: Record<string, string>) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'conf' },
+      data,
+    })
+    const secret = (stringData: Record<string, string>) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'login' },
+      stringData,
+    })
+    const meta = (name: string) => ({ name, namespace: 'default', uid: name })
+    const given = { ...conf({ PORT: '80', GONE: 'x', text: 'a\nb\nc' }), metadata: meta('conf') }
+    rig.configmaps.put({ ...given, kind: 'ConfigMap', apiVersion: 'v1' })
+    const data = { password: Buffer.from('old').toString('base64') }
+    rig.secrets.put({ apiVersion: 'v1', kind: 'Secret', metadata: meta('login'), data })
+    const path = join(manifests, 'conf.yaml')
+    rig.applied = {
+      ...rig.applied,
+      objects: [
+        { key: 'ConfigMap/default/conf', path, hash: 'other' },
+        { key: 'Secret/default/login', path, hash: 'other' },
+      ],
+    }
+    const own = await put(
+      'conf.yaml',
+      conf({ PORT: '81', NEW: 'y', text: 'a\nB\nc' }),
+      secret({ password: 'new', user: 'me' }),
+    )
+    expect((await podd('diff', '-f', own)).stdout).toBe(
+      [
+        'update   ConfigMap/default/conf: PORT 80 -> 81; GONE x -> unset; text line 2 b -> B; NEW unset -> y',
+        'update   Secret/default/login: password changes; user is new',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('says what podd has and does not run yet, and why', async () => {
+    run('web', 'web.yaml')
+    const [pod] = rig.applied.pods
+    if (pod === undefined) throw new Error('no pod')
+    rig.applied = {
+      ...rig.applied,
+      pods: [{ ...pod, isUpToDate: false, problem: 'Back-off pulling image "web:1": not found' }],
+    }
+    const { exitCode, stdout, stderr } = await podd('diff', '-f', await put('web.yaml', manifest('web')))
+    expect(stdout).toBe('waits    pod default/web: Back-off pulling image "web:1": not found\n')
+    expect([exitCode, stderr]).toEqual([1, '1 not in effect yet\n'])
   })
 
   it('exits with 0 where nothing would change', async () => {
@@ -173,7 +229,7 @@ describe('podd diff', () => {
     ]
     const refused = [
       `refuse   pod default/web: it stands in ${manifests}/other.yaml, and stays`,
-      'replace  pod default/moved: spec.hostNetwork',
+      'replace  pod default/moved: spec.hostNetwork false -> true',
       'refuse   pod default/fleet: it stands in https://fleet.example/pods.yaml, and stays',
       'refuse   pod default/written: it was written over the API, and stays',
       `refuse   ConfigMap/default/conf: it stands in ${manifests}/other.yaml, and stays`,
@@ -553,6 +609,49 @@ describe('podd delete pod', () => {
     expect(await podd('delete', '-f', path)).toMatchObject({ exitCode: 0, stdout: 'pod "web" deleted\n' })
     expect(await readdir(manifests)).toEqual([])
     expect(await readdir(own)).toEqual(['web.yaml'])
+  })
+})
+
+describe('podd delete pod of one that was written over the API', () => {
+  const pods = '/api/v1/namespaces/default/pods'
+  const onto = (writing: WritingRig, ...words: readonly string[]): Promise<CliOutcome> =>
+    callCli(['delete', 'pod', ...words], { env: { PODD_SOCKET: writing.socketPath } })
+
+  it.each<[flags: readonly string[], graceSeconds: number]>([
+    [['--wait=false'], 30],
+    [['--grace-period=3', '--wait=false'], 3],
+    // kubectl waits for the answer of the kubelet unless it is forced.
+    [['--grace-period=0', '--wait=false'], 1],
+    [['--grace-period', '-1', '--wait=false'], 30],
+    [['--force'], 0],
+  ])('deletes the object, as kubectl does: %j', async (flags, graceSeconds) => {
+    await using writing = await startWritingRig()
+    const { body } = await writing.ask('POST', pods, manifest('web'))
+    writing.applied = {
+      ...writing.applied,
+      pods: [
+        {
+          key: 'default/web',
+          path: '/var/lib/podd/api/web.json',
+          source: 'api',
+          manifest: manifest('web'),
+          isPastChange: false,
+          isUpToDate: true,
+        },
+      ],
+    }
+    expect(await onto(writing, 'web', ...flags)).toEqual({
+      exitCode: 0,
+      stdout: 'pod "web" deleted\n',
+      stderr: '',
+    })
+    const uid = jsonAt(body, 'metadata', 'uid')
+    expect(writing.ended).toEqual([`${typeof uid === 'string' ? uid : ''} ${graceSeconds}`])
+  })
+
+  it('refuses to kill and to give time', async () => {
+    await using writing = await startWritingRig()
+    expect(await onto(writing, 'web', '--force', '--grace-period=5')).toMatchObject({ exitCode: 2 })
   })
 })
 

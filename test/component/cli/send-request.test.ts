@@ -43,7 +43,7 @@ it('asks over a connection of its own', async () => {
   expect(asked).toBe('GET /healthz?x=1 HTTP/1.1\r\nHost: podd\r\nConnection: close\r\n\r\n')
   expect(await client.patch('/x', { a: '\u{E9}' }, never)).toBe(true)
   expect(asked).toBe(
-    'PATCH /x HTTP/1.1\r\nHost: podd\r\nContent-Type: application/strategic-merge-patch+json\r\nConnection: close\r\nContent-Length: 10\r\n\r\n{"a":"\u{E9}"}',
+    'PATCH /x HTTP/1.1\r\nHost: podd\r\nContent-Type: application/strategic-merge-patch+json\r\nContent-Length: 10\r\nConnection: close\r\n\r\n{"a":"\u{E9}"}',
   )
   expect(await client.post('/y', never)).toBe(true)
   expect(asked).toContain('\r\nContent-Length: 0\r\n')

@@ -93,10 +93,21 @@ describe('a change in place', () => {
     expect(rig.system.problems().map(({ message, place }) => [message, place.path])).toEqual([
       [expect.stringMatching(/the old one keeps running: .*gone:1/u), '/file/web.yaml'],
     ])
+    const condition = () => rig.pod('web').status.conditions.find(({ type }) => type === 'podd.dev/UpToDate')
+    expect(condition()).toMatchObject({
+      status: 'False',
+      reason: 'UpdatePending',
+      message: expect.stringMatching(/the old one keeps running: .*gone:1/u),
+    })
+    expect(rig.system.applied().pods).toMatchObject([
+      { key: 'default/web', isUpToDate: false, problem: expect.stringContaining('gone:1') },
+    ])
     rig.fake.addRemoteImage('gone:1')
     await rig.clock.advance(80_000)
     expect(rig.container('web').image).toBe('gone:1')
     expect(rig.system.problems()).toEqual([])
+    expect(condition()).toBeUndefined()
+    expect(rig.system.applied().pods[0]?.problem).toBeUndefined()
   })
 
   const notApplied = 'the new version is not applied and the old one keeps running'
@@ -405,5 +416,90 @@ describe('images that cannot be had', () => {
     await rig.remove('stuck')
     await rig.clock.advance(11_000)
     expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('an ephemeral container that is added to a pod of a file', () => {
+  const debug = { name: 'debug', image: 'side:1', imagePullPolicy: 'IfNotPresent' }
+  const shown = () => rig.pod('web').spec['ephemeralContainers']
+  beforeEach(async () => {
+    await rig.apply(podManifest('web'))
+    await rig.system.addDebuggers(rig.pod('web').metadata.uid, [debug])
+    await rig.clock.advance(1000)
+  })
+
+  it('runs beside the others, and changes neither the manifest nor what runs by it', async () => {
+    expect(rig.running()).toEqual(['web/debug', 'web/main'])
+    expect(shown()).toMatchObject([debug])
+    expect(rig.pod('web').metadata.generation).toBe(2)
+    expect(rig.system.applied().pods[0]?.manifest).toEqual(podManifest('web'))
+    await rig.offer()
+    await rig.apply(podManifest('web', {}, { labels: { tier: 'front' } }))
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/debug', 'web/main'])
+    expect(rig.pod('web').metadata.labels).toEqual({ tier: 'front' })
+    expect(rig.fake.calls('StopContainer')).toEqual([])
+  })
+
+  it('stays while podd is killed and started again', async () => {
+    const { uid } = rig.pod('web').metadata
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.running()).toEqual(['web/debug', 'web/main'])
+    expect(shown()).toMatchObject([debug])
+  })
+
+  it('goes with the pod: a new version of it has none', async () => {
+    await rig.apply(podManifest('web', { hostNetwork: true }))
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(shown()).toBeUndefined()
+  })
+})
+
+describe('a pod whose manifest was removed', () => {
+  it('ends within the time that somebody gives it, if its own is longer', async () => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web', { terminationGracePeriodSeconds: 300 }))
+    const { uid } = rig.pod('web').metadata
+    expect(rig.system.shortenGrace(uid, 0)).toBe(false)
+    await rig.remove('web')
+    expect(rig.system.shortenGrace(uid, 1)).toBe(true)
+    await rig.clock.advance(20_000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+})
+
+describe('a pod as the API shows it', () => {
+  it('has the defaults of an API server, wherever its manifest comes from', async () => {
+    const probe = { httpGet: { port: 80 } }
+    await rig.apply(
+      podManifest('web', {
+        containers: [
+          { name: 'main', image: 'app:1', ports: [{ containerPort: 1880 }], livenessProbe: probe },
+        ],
+      }),
+    )
+    expect(rig.pod('web').spec).toMatchObject({
+      restartPolicy: 'Always',
+      dnsPolicy: 'ClusterFirst',
+      terminationGracePeriodSeconds: 30,
+      containers: [
+        {
+          imagePullPolicy: 'IfNotPresent',
+          ports: [{ containerPort: 1880, protocol: 'TCP' }],
+          livenessProbe: {
+            httpGet: { path: '/', port: 80, scheme: 'HTTP' },
+            timeoutSeconds: 1,
+            periodSeconds: 10,
+            successThreshold: 1,
+            failureThreshold: 3,
+          },
+        },
+      ],
+    })
+    expect(rig.records.named('web')?.manifest).not.toHaveProperty('spec.restartPolicy')
   })
 })

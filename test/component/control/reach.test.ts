@@ -188,8 +188,10 @@ describe('podd exec', () => {
   it.each<[words: string, message: string]>([
     ['exec', 'exec in which pod?'],
     ['exec web', 'exec needs a command'],
-    ['exec web ls', 'the command must stand after --'],
-    ['exec web x -- ls', 'the command must stand after --'],
+    ['exec web ls', 'the command must stand after --\npodd exec --socket '],
+    ['exec web -it ls -la', ' web -it -- ls -la\n'],
+    ['exec -c main web sh -c ls', ' -c main web -- sh -c ls\n'],
+    ['exec web x -- ls', ' web -- x ls\n'],
     ['exec gone -- ls', 'pods "gone" not found'],
     ['exec web -c none -- ls', 'container none is not valid for pod web'],
     [

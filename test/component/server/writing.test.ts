@@ -7,6 +7,7 @@ import { ManualClock } from '../../support/manual-clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { ApiObjects } from '../../../src/sources/written/api-objects.ts'
 import type { ApiAnswer } from '../../support/call-api.ts'
+import { podObject } from '../../support/pod-objects.ts'
 import { pendingPod, startWritingRig } from '../../support/writing-rig.ts'
 import type { WritingRig } from '../../support/writing-rig.ts'
 
@@ -405,6 +406,34 @@ describe('namespaces', () => {
 })
 
 describe('subresources', () => {
+  it('adds ephemeral containers to a pod of a file beside its manifest, and changes nothing else of it', async () => {
+    await using rig = await startWritingRig()
+    rig.pods.put(
+      podObject({ name: 'web', metadata: { annotations: { 'podd.dev/path': '/etc/pods/web.yaml' } } }),
+    )
+    const strategic = 'application/strategic-merge-patch+json'
+    const debug = { spec: { ephemeralContainers: [{ name: 'debug', image: 'tools' }] } }
+    const answer = await rig.ask('PATCH', `${pods}/web/ephemeralcontainers`, debug, strategic)
+    expect(answer.body['message']).toBeUndefined()
+    expect(rig.debuggers).toEqual([
+      { uid: 'uid-web', added: [expect.objectContaining({ name: 'debug', imagePullPolicy: 'Always' })] },
+    ])
+    const wrong = {
+      spec: {
+        ephemeralContainers: [{ name: 'debug', image: 'tools', ports: [], lifecycle: { preStop: {} } }],
+      },
+    }
+    expect(await rig.ask('PATCH', `${pods}/web/ephemeralcontainers`, wrong, strategic)).toMatchObject({
+      code: 422,
+    })
+    const image = { spec: { containers: [{ name: 'main', image: 'other' }] } }
+    expect(await rig.ask('PATCH', `${pods}/web`, image, strategic)).toMatchObject({ code: 405 })
+    expect(await rig.ask('PATCH', `${pods}/none/ephemeralcontainers`, debug, strategic)).toMatchObject({
+      code: 404,
+    })
+    expect(rig.debuggers).toHaveLength(1)
+  })
+
   it('add ephemeral containers, resize, and set the conditions that are no business of podd', async () => {
     await using rig = await startWritingRig()
     const containers = [{ name: 'main', image: 'x', resources: { requests: { cpu: '2' } } }]

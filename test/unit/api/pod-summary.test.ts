@@ -25,6 +25,20 @@ describe('summarizePod', () => {
       0,
     ],
     [
+      'one that a drain has ended',
+      {
+        status: {
+          phase: 'Failed',
+          reason: 'Terminated',
+          conditions: [{ type: 'DisruptionTarget', status: 'True' }],
+          containerStatuses: [ended('main', 137)],
+        },
+      },
+      '0/1',
+      'Terminated',
+      0,
+    ],
+    [
       'a crash loop',
       { status: { containerStatuses: [{ ...waiting('main', 'CrashLoopBackOff'), restartCount: 7 }] } },
       '0/1',

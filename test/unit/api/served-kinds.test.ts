@@ -48,7 +48,7 @@ describe('the kinds that are served', () => {
     ['Namespace', [], []],
     ['Node', ['External-IP'], []],
     ['PersistentVolumeClaim', ['Volume', 'VolumeAttributesClass'], ['Used', 'Directory']],
-    ['Pod', ['Nominated Node'], ['Source']],
+    ['Pod', ['Node', 'Nominated Node', 'Readiness Gates'], ['Source']],
     ['PodTemplate', [], []],
     ['Secret', [], ['Keys']],
     ['ServiceAccount', [], []],

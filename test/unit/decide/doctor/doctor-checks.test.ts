@@ -181,7 +181,7 @@ describe('checkHost', () => {
       'api-port',
       'warning',
       'podd was started with api.listen 127.0.0.1:6443; [::1]:6443 takes effect when podd is restarted',
-      'systemctl restart podd',
+      'podd restart-daemon',
     ],
     [
       'a port that the running podd has not',
@@ -197,7 +197,7 @@ describe('checkHost', () => {
       'read-only-port',
       'warning',
       'podd was started without readOnlyPort',
-      'systemctl restart podd',
+      'podd restart-daemon',
     ],
     [
       'no containerd',

@@ -172,8 +172,8 @@ describe('explainChange', () => {
     expect(details).toEqual([
       'container main restarts: image web:1 -> web:2',
       'container main is resized: requests.cpu 100m -> 200m',
-      'metadata.labels changes',
-      'spec.activeDeadlineSeconds changes',
+      'metadata.labels.tier unset -> front',
+      'spec.activeDeadlineSeconds unset -> 60',
     ])
   })
 
@@ -220,7 +220,10 @@ describe('explainChange', () => {
   it('names a list or a mapping that is gone as a whole', () => {
     const before = { name: 'main', command: ['run'], livenessProbe: { tcpSocket: { port: 80 } } }
     const { details } = change({ containers: [before] }, { containers: ['main'] })
-    expect(details.toSorted()).toEqual(['spec.containers[0].command', 'spec.containers[0].livenessProbe'])
+    expect(details.toSorted()).toEqual([
+      'spec.containers[0].command ["run"] -> []',
+      'spec.containers[0].livenessProbe 6 fields -> unset',
+    ])
   })
 
   it('names the fields that need a new pod, and not those that do not', () => {
@@ -233,9 +236,9 @@ describe('explainChange', () => {
     }
     const { verdict, details } = change(before, after)
     expect(verdict).toBe('replace')
-    expect(details).toContain('spec.containers[0].env[0].value')
-    expect(details).toContain('spec.hostNetwork')
-    expect(details).not.toContain('spec.containers[0].image')
+    expect(details).toContain('spec.containers[0].env[0].value 1 -> 2')
+    expect(details).toContain('spec.hostNetwork false -> true')
+    expect(details.join(' ')).not.toContain('spec.containers[0].image')
   })
 
   it('names resources where changing them so changes the QoS class', () => {
@@ -246,14 +249,14 @@ describe('explainChange', () => {
     )
     expect({ verdict, details }).toEqual({
       verdict: 'replace',
-      details: ['spec.containers[0].resources.limits.cpu'],
+      details: ['spec.containers[0].resources.limits.cpu 1 -> 2'],
     })
   })
 
   it('replaces a pod that has finished for any change of its spec', () => {
     expect(change({ containers: ['a'] }, { containers: [{ name: 'a', image: 'web:2' }] }, true)).toEqual({
       verdict: 'replace',
-      details: ['spec.containers[0].image'],
+      details: ['spec.containers[0].image busybox:1 -> web:2'],
     })
   })
 
@@ -272,6 +275,6 @@ describe('explainChange', () => {
     })
     const { details } = change(env('1'), env('2'))
     expect(details).toHaveLength(8)
-    expect(details.at(-1)).toBe('spec.containers[0].env[7].value')
+    expect(details.at(-1)).toBe('spec.containers[0].env[7].value 1 -> 2')
   })
 })

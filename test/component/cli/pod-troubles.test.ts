@@ -1,0 +1,227 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Problem } from '../../../src/pod/objects/document.ts'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ApiRig } from '../../support/api-rig.ts'
+import { callCli } from '../../support/cli-rig.ts'
+import type { CliOutcome } from '../../support/cli-rig.ts'
+import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
+
+let rig: ApiRig
+beforeEach(async () => {
+  rig = await ApiRig.start()
+})
+afterEach(async () => {
+  await rig[Symbol.asyncDispose]()
+})
+
+const podd = (line: string): Promise<CliOutcome> =>
+  callCli(line.split(' '), { env: { PODD_SOCKET: rig.socketPath } })
+
+/** A pod whose container waits, after it has ended. */
+function crashing(name: string, message?: string) {
+  const { terminated: end } = terminated(1)
+  return podObject({
+    name,
+    status: {
+      conditions: [{ type: 'Ready', status: 'False' }],
+      containerStatuses: [
+        containerStatus('main', {
+          ready: false,
+          restartCount: 3,
+          state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s restarting' } },
+          lastState:
+            end === undefined ? {} : { terminated: { ...end, ...(message !== undefined && { message }) } },
+        }),
+      ],
+    },
+  })
+}
+
+function waiting(name: string, reason: string, message: string) {
+  return podObject({
+    name,
+    status: {
+      phase: 'Pending',
+      conditions: [{ type: 'Ready', status: 'False' }],
+      containerStatuses: [containerStatus('main', { ready: false, state: { waiting: { reason, message } } })],
+    },
+  })
+}
+
+const problem = (path: string, severity: Problem['severity'] = 'error'): Problem => ({
+  severity,
+  place: { path, line: 7, column: 5 },
+  field: 'spec.contaners',
+  message: 'unknown field',
+})
+
+describe('podd get pods', () => {
+  it('says below the table why a pod is broken', async () => {
+    rig.pods.put(podObject({ name: 'fine' }))
+    rig.pods.put(waiting('image', 'ImagePullBackOff', 'Back-off pulling image "nope:1": not found'))
+    rig.pods.put(
+      podObject({
+        name: 'room',
+        status: { phase: 'Pending', reason: 'Blocked', message: 'Insufficient memory' },
+      }),
+    )
+    expect((await podd('get pods')).stderr).toBe(
+      [
+        'image: main: ImagePullBackOff: Back-off pulling image "nope:1": not found',
+        'room: Blocked: Insufficient memory',
+        '',
+      ].join('\n'),
+    )
+    expect((await podd('get pods -o json')).stderr).toBe('')
+  })
+
+  it('says of a crashed container how it ended, with the last line of its log', async () => {
+    rig.pods.put(crashing('app'))
+    rig.pods.put(crashing('told', 'exec: "httpdd": executable file not found in $PATH'))
+    const logs = join(rig.podLogsDir, 'default_app_uid-app', 'main')
+    await mkdir(logs, { recursive: true })
+    const line = (text: string): string => `2026-01-01T00:00:00Z stdout F ${text}\n`
+    await writeFile(join(logs, '2.log'), line('starting') + line('bind: address already in use'))
+    await writeFile(join(logs, '3.log'), line('again'))
+    const { stderr } = await podd('get pods')
+    expect(stderr).toContain('app: main: CrashLoopBackOff: exit code 1: ')
+    expect(stderr).toContain(
+      'told: main: CrashLoopBackOff: exit code 1: exec: "httpdd": executable file not found in $PATH\n',
+    )
+  })
+
+  it('says of a pod that is not ready what its probe found, and nothing before one has failed', async () => {
+    const unready = (name: string) =>
+      podObject({
+        name,
+        status: {
+          conditions: [{ type: 'Ready', status: 'False' }],
+          containerStatuses: [containerStatus('main', { ready: false })],
+        },
+      })
+    rig.pods.put(unready('starts'))
+    rig.pods.put(unready('web'))
+    rig.events.put(
+      eventObject('e', {
+        type: 'Warning',
+        reason: 'Unhealthy',
+        message: 'Readiness probe failed: HTTP probe failed with statuscode: 404',
+        involvedObject: {
+          kind: 'Pod',
+          namespace: 'default',
+          name: 'web',
+          uid: 'uid-web',
+          fieldPath: 'spec.containers{main}',
+        },
+      }),
+    )
+    expect((await podd('get pods')).stderr).toBe(
+      'web: main: not ready: Readiness probe failed: HTTP probe failed with statuscode: 404\n',
+    )
+  })
+
+  it('counts what is more than a screen has room for', async () => {
+    for (let at = 0; at < 8; at += 1) rig.pods.put(waiting(`p${at}`, 'ErrImagePull', 'x'.repeat(300)))
+    const problems = [
+      problem('/etc/pods/a.yaml'),
+      problem('/etc/pods/b.yaml'),
+      problem('/etc/pods/c.yaml', 'warning'),
+    ]
+    rig.status = { ...rig.status, problems }
+    const lines = (await podd('get pods')).stderr.trimEnd().split('\n')
+    expect(lines).toHaveLength(7)
+    expect(lines.slice(5)).toEqual([
+      '3 more pods with problems: `podd status` lists them',
+      'error: 2 errors and 1 warning in manifests: `podd status` lists them',
+    ])
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(160)
+  })
+
+  it('shows a single problem of the manifests itself', async () => {
+    rig.status = { ...rig.status, problems: [problem('/etc/pods/a.yaml')] }
+    expect((await podd('get pods')).stderr).toBe(
+      'No pods found in namespace default\nerror: /etc/pods/a.yaml:7:5: spec.contaners: unknown field\n',
+    )
+  })
+
+  it('has room for names, states and manifests within 100 columns with -o wide', async () => {
+    rig.pods.put(
+      podObject({
+        name: 'home-assistant',
+        metadata: { annotations: { 'podd.dev/path': '/etc/pods/home-assistant.yaml' } },
+        status: { podIP: '10.88.100.100', podIPs: [{ ip: '10.88.100.100' }] },
+      }),
+    )
+    const lines = (await podd('get pods -o wide')).stdout.split('\n')
+    expect(lines[0]).toMatch(/^NAME +READY +STATUS +RESTARTS +AGE +IP +SOURCE$/u)
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100)
+  })
+})
+
+describe('the column STATUS', () => {
+  it.each<[told: string, env: Record<string, string>, isTerminal: boolean, expected: string]>([
+    ['has a colour on a terminal', {}, true, '\u{1b}[31mImagePullBackOff\u{1b}[0m'],
+    ['has none in a pipe', {}, false, 'ImagePullBackOff'],
+    ['has none where NO_COLOR asks for that', { NO_COLOR: '1' }, true, 'ImagePullBackOff'],
+    ['has none on a dumb terminal', { TERM: 'dumb' }, true, 'ImagePullBackOff'],
+  ])('%s', async (_told, env, isTerminal, expected) => {
+    rig.pods.put(waiting('image', 'ImagePullBackOff', 'not found'))
+    const { stdout } = await callCli(['get', 'pods'], {
+      env: { PODD_SOCKET: rig.socketPath, ...env },
+      isTerminal,
+    })
+    const [titles = '', row = ''] = stdout.split('\n')
+    expect(titles).toMatch(/^NAME +READY +STATUS +RESTARTS/u)
+    expect(row.split(/ {2,}/u)[2]).toBe(expected)
+    // The colour takes no room.
+    const plain = row.replace(expected, 'ImagePullBackOff')
+    expect(plain.lastIndexOf(' 0 ') + 1).toBe(titles.indexOf('RESTARTS'))
+  })
+})
+
+describe('podd status', () => {
+  it('lists the broken pods with their reasons, and of other errors the newest of each cause', async () => {
+    rig.pods.put(waiting('image', 'ErrImagePull', 'not found'))
+    const warning = (
+      name: string,
+      of: string,
+      reason: string,
+      message: string,
+      lastTimestamp: string,
+    ): void =>
+      rig.events.put(
+        eventObject(name, {
+          type: 'Warning',
+          reason,
+          message,
+          lastTimestamp,
+          involvedObject: { kind: 'Pod', namespace: 'default', name: of, uid: `uid-${of}` },
+        }),
+      )
+    warning('a', 'image', 'Failed', 'of a pod that is broken now', '2026-01-01T00:00:01Z')
+    warning('b', 'web', 'Unhealthy', 'the first time', '2026-01-01T00:00:02Z')
+    warning('c', 'web', 'Unhealthy', 'the last time', '2026-01-01T00:00:03Z')
+    warning('d', 'web', 'BackOff', 'Back-off restarting failed container', '2026-01-01T00:00:04Z')
+    warning('e', 'web', 'Failed', 'Error: ErrImagePull', '2026-01-01T00:00:05Z')
+    const { stdout } = await podd('status')
+    expect(stdout).toMatch(
+      /^BROKEN PODS +STATUS +WHY\ndefault\/image +ErrImagePull +main: ErrImagePull: not found$/mu,
+    )
+    expect(stdout).toContain('the last time')
+    for (const left of ['the first time', 'of a pod that', 'Back-off', 'Error: ErrImagePull\n'])
+      expect(stdout).not.toContain(left)
+    expect(JSON.parse((await podd('status -o json')).stdout)).toMatchObject({
+      troubles: [{ pod: 'default/image', status: 'ErrImagePull', why: 'main: ErrImagePull: not found' }],
+    })
+  })
+})
+
+describe('podd restart-daemon', () => {
+  it('waits until podd runs again', async () => {
+    const call = podd('restart-daemon')
+    await expect.poll(() => rig.restarts).toBe(1)
+    rig.status = { ...rig.status, startedAt: '2026-01-02T00:00:00Z', pid: 42 }
+    expect(await call).toEqual({ exitCode: 0, stdout: 'podd 0.1.0 runs again (pid 42)\n', stderr: '' })
+  })
+})
