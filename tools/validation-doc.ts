@@ -12,7 +12,8 @@ but for what podd doesn't support: such an error says \`not supported\`, and [SU
 error stands at its file, line and column.
 
 - **All errors at once.** The API server looks at types first, then at unknown fields, then at values, and says nothing of
-  a later step where an earlier one fails. podd says everything, but what merely follows from another error.
+  a later step where an earlier one fails. podd says everything, but what merely follows from another error, and what is
+  wrong with the values below a field that it doesn't support: that has to go whatever they are.
 - **Fields of no effect** (\`affinity\`, \`tolerations\`, \`serviceAccountName\` …) are checked like all others.
 - **Field paths** are those of the API server, also where they name no index (\`volumeMounts.subPath\`) or another field
   (\`spec.overhead.limits[cpu]\`); line and column are those of the field itself.

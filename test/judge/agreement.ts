@@ -1,5 +1,5 @@
 import type { Corpus } from './corpus.ts'
-import { compareVerdicts, poddVerdict } from './verdict.ts'
+import { compareVerdicts, isBelow, poddVerdict } from './verdict.ts'
 import type { Verdict } from './verdict.ts'
 
 /** How podd's verdicts on a corpus stand to the API server's. */
@@ -35,7 +35,8 @@ export async function measureAgreement(
     if (sameFields === undefined) continue
     refused += 1
     if (!sameFields) otherFields.push(name)
-    if (verdict.words?.every((words) => podd.words.includes(words)) === false) otherWords.push(name)
+    const words = verdict.words?.filter((text) => !isBelow(text, podd.refused)) ?? []
+    if (!words.every((text) => podd.words.includes(text))) otherWords.push(name)
   }
   return { documents: documents.length, decisions, differing, refused, otherFields, otherWords }
 }

@@ -53,15 +53,7 @@ export const otherWords: readonly OtherWords[] = [
     reason: 'the API server passes on what Go’s decoder says',
   },
   {
-    documents: [
-      'spec-145',
-      'metadata-50',
-      'metadata-51',
-      'container-200',
-      'volume-80',
-      'scheduling-110',
-      'secret-19',
-    ],
+    documents: ['volume-96', 'volume-98', 'secret-19'],
     what: 'what podd doesn’t support',
     reason: 'podd says that, and looks no further into it',
   },

@@ -25,6 +25,8 @@ export interface PoddVerdict {
   readonly types: readonly string[]
   readonly unknown: readonly string[]
   readonly values: readonly string[]
+  /** Fields that podd doesn't support: it looks at no values below them. */
+  readonly refused: readonly string[]
   /** `field: message` of each error. */
   readonly words: readonly string[]
 }
@@ -82,6 +84,7 @@ export async function poddVerdict(text: string): Promise<PoddVerdict> {
     ),
     unknown: fieldsOf(({ reason }) => reason === 'UnknownField'),
     values: fieldsOf(({ reason }) => reason !== undefined && !otherSteps.has(reason)),
+    refused: fieldsOf(({ reason }) => reason === 'RefusedHere'),
     words: errors.map(({ field, message }) => `${field ?? ''}: ${message}`),
   }
 }
@@ -130,11 +133,19 @@ function sameFields(podd: PoddVerdict, { step, fields }: Verdict): boolean {
     case 'unknown':
       return same(podd.unknown, fields)
     case 'values':
-      return same(podd.values, fields)
+      return same(
+        podd.values,
+        fields.filter((field) => !isBelow(field, podd.refused)),
+      )
     case 'admission':
     case 'accepted':
       return true
   }
+}
+
+/** Whether something of the API server's is about one of these fields, or about what is below it. */
+export function isBelow(text: string, fields: readonly string[]): boolean {
+  return fields.some((field) => text.startsWith(field) && !/^\w/.test(text.slice(field.length)))
 }
 
 function same(a: readonly string[], b: readonly string[]): boolean {

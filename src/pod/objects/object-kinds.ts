@@ -39,9 +39,9 @@ import {
   qualifiedName,
 } from '../validation/name-rules.ts'
 import { validateClusterMetadata, validateLabels, validateMetadata } from '../validation/validate-metadata.ts'
-import { validateClaimSpec } from '../validation/validate-refused-volumes.ts'
 import { validateOverhead } from '../validation/validate-resources.ts'
 import { validateTolerations } from '../validation/validate-scheduling.ts'
+import { validateClaimSpec } from '../validation/validate-volumes.ts'
 import {
   cronJobSchema,
   daemonSetSchema,
@@ -243,7 +243,7 @@ const persistentVolumeClaimKind = objectKind({
   scope: 'Namespaced',
   isPerSource: false,
   isSecret: false,
-  validate: ({ spec }, issues, manifest) => validateClaimSpec(spec, manifest['spec'], issues.of('spec')),
+  validate: ({ spec }, issues) => validateClaimSpec(spec, issues.of('spec')),
 })
 
 const servicePortSchema = object('ServicePort', {

@@ -25,7 +25,7 @@ import {
 import type { Infer } from '../schema/types.ts'
 import { claimSpecSchema } from '../schema/volume-schema.ts'
 import { validateLabelSelector } from '../validation/validate-metadata.ts'
-import { validateClaimSpec } from '../validation/validate-refused-volumes.ts'
+import { validateClaimSpec } from '../validation/validate-volumes.ts'
 
 const ofWorkload = 'what it makes is named after the workload'
 
@@ -341,11 +341,8 @@ export function validateStatefulSet({ spec }: StatefulSet, issues: Issues, manif
     ({ metadata }) => metadata.name,
     (index) => claims.of(index, 'metadata', 'name'),
   )
-  const given = jsonAt(manifest, 'spec', 'volumeClaimTemplates')
-  for (const [index, claim] of spec.volumeClaimTemplates.entries()) {
-    const own: Json | undefined = Array.isArray(given) ? given[index] : undefined
-    validateClaimSpec(claim.spec, jsonAt(own, 'spec'), claims.of(index, 'spec'))
-  }
+  for (const [index, claim] of spec.volumeClaimTemplates.entries())
+    validateClaimSpec(claim.spec, claims.of(index, 'spec'))
 }
 
 /** Source: ValidateDaemonSetSpec in pkg/apis/apps/validation, 1.36. */

@@ -124,7 +124,8 @@ class Check {
   }
 
   /**
-   * The value of a field, also of a refused one, so that problems inside it are reported at once; undefined for none.
+   * The value of a field; undefined for none. Of a refused one types and names are checked, and no values: it has to go
+   * whatever they are.
    */
   #field(field: Field, value: Json, path: FieldPath): Json | undefined {
     const { support } = field

@@ -31,9 +31,9 @@ const typedReference = {
   name: requiredOrZero(string),
 } as const
 
-export const dataSourceSchema = object('TypedLocalObjectReference', typedReference)
+const dataSourceSchema = object('TypedLocalObjectReference', typedReference)
 
-export const dataSourceRefSchema = object('TypedObjectReference', {
+const dataSourceRefSchema = object('TypedObjectReference', {
   ...typedReference,
   namespace: optional(string),
 })
@@ -76,10 +76,8 @@ export const claimSpecSchema = object('PersistentVolumeClaimSpec', {
 
 export type ClaimSpec = Infer<typeof claimSpecSchema>
 
-/**
- * The kinds of volumes that podd doesn't support. Their types are checked as in the API server, so that all errors of a
- * document are reported, whatever podd refuses in it.
- */
+/* The kinds of volumes that podd doesn't support. */
+
 const network = 'network volumes are not supported; mount it on the host and use a hostPath'
 const gone = 'removed from Kubernetes'
 const deprecated = 'deprecated in Kubernetes: mount it on the host and use a hostPath'
@@ -105,7 +103,7 @@ function source(
   })
 }
 
-export const claimTemplateSchema = object('PersistentVolumeClaimTemplate', {
+const claimTemplateSchema = object('PersistentVolumeClaimTemplate', {
   metadata: optional(
     object('ObjectMeta', {
       ...source('', [], ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'selfLink']).fields,

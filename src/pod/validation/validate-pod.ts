@@ -13,11 +13,11 @@ import { dnsLabel, dnsSubdomain, dnsSubdomainWithUnderscore, ipAddress, oneLine 
 import { localPath } from './path-rules.ts'
 import { validateContainer } from './validate-container.ts'
 import { validateClusterMetadata, validateMetadata } from './validate-metadata.ts'
-import { validateRefusedFields, validateWindows } from './validate-refused-fields.ts'
 import { validateOverhead, validatePodResources } from './validate-resources.ts'
 import { validateScheduling, validateTolerations } from './validate-scheduling.ts'
 import { validatePodSecurityContext, validateSysAdmin } from './validate-security-context.ts'
 import { validateVolumes } from './validate-volumes.ts'
+import { validateWindows } from './validate-windows.ts'
 
 const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 const lists = ['initContainers', 'containers', 'ephemeralContainers'] as const
@@ -47,7 +47,6 @@ export function validatePod(
     given: listOrEmpty(given['volumes']),
     faulty: faultyVolumes(checked),
   })
-  validateRefusedFields(given, volumes, issues)
   validateSysAdmin(given, issues)
   validateNames(spec, issues)
   for (const list of lists) {

@@ -1,22 +1,23 @@
-import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../base/json.ts'
-import type { Json, JsonObject } from '../../base/json.ts'
+import { objectOrEmpty } from '../../base/json.ts'
+import type { Json } from '../../base/json.ts'
 import { cleanPath } from '../../base/text.ts'
 import type { keyToPathSchema } from '../schema/container-schema.ts'
 import { fieldOf } from '../schema/issues.ts'
 import type { Issues } from '../schema/issues.ts'
+import { isPositive } from '../schema/pod-resources.ts'
 import type { Infer } from '../schema/types.ts'
 import {
   configMapVolumeSchema,
   downwardAPIVolumeSchema,
   projectedVolumeSchema,
+  refusedVolumeFields,
   secretVolumeSchema,
 } from '../schema/volume-schema.ts'
-import type { downwardAPIFileSchema, VolumeSpec } from '../schema/volume-schema.ts'
+import type { ClaimSpec, downwardAPIFileSchema, VolumeSpec } from '../schema/volume-schema.ts'
 import { compareQuantities } from '../values/quantity.ts'
-import { dnsLabel } from './name-rules.ts'
+import { dnsLabel, dnsSubdomain } from './name-rules.ts'
 import { filePathInVolume, noBacksteps } from './path-rules.ts'
 import { validateVolumeFieldRef, validateVolumeResourceRef } from './validate-env.ts'
-import { isRefusedVolume, validateRefusedVolume } from './validate-refused-volumes.ts'
 
 interface AsGiven {
   /** The volumes as written, with sources that podd doesn't support. */
@@ -49,12 +50,10 @@ export function validateVolumes(
       const named = Object.hasOwn(misnamed, source) ? misnamed[source] : source
       at.of(named ?? source).oneTooMany('volume type', at.of(source))
     }
-    if (first !== undefined && isRefusedVolume(first)) {
-      validateRefusedVolume(first, written[first], at)
-    } else if (first !== undefined) {
-      const { name } = volume
-      validateSource({ name, [first]: volume[first] }, at)
-      validateVolumeFiles({ name, [first]: volume[first] }, at, written['projected'])
+    if (first !== undefined && isSupported(first)) {
+      const only = { name: volume.name, [first]: volume[first] }
+      validateSource(only, at)
+      validateVolumeFiles(only, at)
     }
     const isGood = issues.problems
       .slice(before)
@@ -98,6 +97,12 @@ const sources = [
   'image',
 ] as const
 
+type Source = (typeof sources)[number]
+
+function isSupported(source: Source): source is Exclude<Source, keyof typeof refusedVolumeFields> {
+  return !Object.hasOwn(refusedVolumeFields, source)
+}
+
 /** As the API server calls them where they are one too many. */
 const misnamed: Readonly<Record<string, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' }
 
@@ -138,11 +143,10 @@ type Projection = Infer<typeof projectedVolumeSchema>['sources'][number]
 const maxMode = 0o777
 
 /**
- * Volumes that podd fills with files: configMap, secret, downwardAPI, projected. `given`: a projected volume as it was
- * written, with the sources that podd has none of. Source: pkg/apis/core/validation (validateConfigMapVolumeSource and
- * its neighbours), 1.36.
+ * Volumes that podd fills with files: configMap, secret, downwardAPI, projected. Source: pkg/apis/core/validation
+ * (validateConfigMapVolumeSource and its neighbours), 1.36.
  */
-function validateVolumeFiles(volume: VolumeSpec, issues: Issues, given?: Json): void {
+function validateVolumeFiles(volume: VolumeSpec, issues: Issues): void {
   const configMap = fieldOf(volume, 'configMap', configMapVolumeSchema)
   if (configMap !== undefined) validateKeys(configMap, configMap.name, 'name', issues.of('configMap'))
   const secret = fieldOf(volume, 'secret', secretVolumeSchema)
@@ -156,24 +160,18 @@ function validateVolumeFiles(volume: VolumeSpec, issues: Issues, given?: Json): 
     validateDownwardFiles(downward.items, at)
   }
   const projected = fieldOf(volume, 'projected', projectedVolumeSchema)
-  if (projected !== undefined) validateProjected(projected, issues.of('projected'), given)
+  if (projected !== undefined) validateProjected(projected, issues.of('projected'))
 }
 
 function validateProjected(
   { sources, defaultMode }: Infer<typeof projectedVolumeSchema>,
   issues: Issues,
-  given: Json | undefined,
 ): void {
   validateMode(defaultMode, issues.of('defaultMode'))
   validatePlaces(sources, issues)
-  const all = listOrEmpty(jsonAt(given, 'sources'))
   for (const [index, source] of sources.entries()) {
     const at = issues.of('sources', index)
-    const token = jsonAt(all[index], 'serviceAccountToken')
-    if (isJsonObject(token)) validateToken(token, issues, at)
-    if (Object.keys(source).length + (token === undefined ? 0 : 1) > 1) {
-      at.forbidden('may not specify more than 1 volume type per source')
-    }
+    if (Object.keys(source).length > 1) at.forbidden('may not specify more than 1 volume type per source')
     for (const kind of ['configMap', 'secret'] as const) {
       const keys = source[kind]
       if (keys !== undefined) validateKeys(keys, keys.name, 'name', at.of(kind))
@@ -182,21 +180,6 @@ function validateProjected(
       validateDownwardFiles(source.downwardAPI.items, at.of('downwardAPI'))
     }
   }
-}
-
-/** The API server names the path of a token after the volume. */
-function validateToken(token: JsonObject, volume: Issues, source: Issues): void {
-  const near = source.of('serviceAccountToken')
-  const { expirationSeconds = 3600, path = '' } = token
-  if (typeof expirationSeconds === 'number') {
-    const at = near.of('expirationSeconds')
-    if (expirationSeconds < 600) {
-      at.invalid(expirationSeconds, 'may not specify a duration less than 10 minutes')
-    } else if (expirationSeconds > 2 ** 32) {
-      at.invalid(expirationSeconds, 'may not specify a duration larger than 2^32 seconds')
-    }
-  }
-  if (typeof path === 'string') filePathInVolume(path, volume.of('path'), near)
 }
 
 /** No two sources write the same file, or a file where the other needs a directory. */
@@ -290,5 +273,42 @@ function validateDownwardFiles(files: readonly Infer<typeof downwardAPIFileSchem
 function validateMode(mode: number | undefined, issues: Issues, near?: Issues): void {
   if (mode !== undefined && (mode < 0 || mode > maxMode)) {
     issues.invalid(mode, 'must be a number between 0 and 0777 (octal), both inclusive', near)
+  }
+}
+
+const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
+
+/** The storage class whose volumes are directories below podd's root. */
+const localStorageClass = 'podd-local'
+
+/** Source: ValidatePersistentVolumeClaimSpec in pkg/apis/core/validation, 1.36. */
+export function validateClaimSpec(spec: ClaimSpec, issues: Issues): void {
+  const modes = issues.of('accessModes')
+  if (spec.accessModes.length === 0) modes.required('at least 1 access mode is required')
+  for (const [index, mode] of spec.accessModes.entries()) {
+    if (!accessModes.includes(mode)) modes.unsupported(mode, accessModes, modes.of(index))
+  }
+  const known = new Set(spec.accessModes.filter((mode) => accessModes.includes(mode)))
+  if (known.size > 1 && known.has('ReadWriteOncePod')) {
+    modes.forbidden('may not use ReadWriteOncePod with other access modes')
+  }
+  const { storage } = spec.resources.requests
+  const at = issues.of('resources', 'requests', 'storage')
+  const field = issues.of('resources', '[storage]')
+  if (storage === undefined) field.required(undefined, at)
+  else if (!isPositive(storage)) field.invalid(storage, 'must be greater than zero', at)
+  at.wholeBytes(storage)
+  issues.of('resources', 'limits', 'storage').wholeBytes(spec.resources.limits['storage'])
+  const { storageClassName = '' } = spec
+  if (storageClassName !== '' && storageClassName !== localStorageClass) {
+    issues.of('storageClassName').name(storageClassName, dnsSubdomain)
+    issues
+      .of('storageClassName')
+      .warn(
+        `storage class ${JSON.stringify(storageClassName)} has no effect: claims are directories of this host`,
+      )
+  }
+  if (spec.volumeMode === 'Block') {
+    issues.of('volumeMode').refused('a claim is a directory of this host, and no block device')
   }
 }
