@@ -86,7 +86,7 @@ export class ImagePuller {
     if (parseImageName(container.image) === undefined) throw this.#refuseName(request)
     const ran = await this.#findRan(request)
     if (ran !== undefined) return ran
-    const present = (await request.found) ?? (await this.find(request))
+    const present = await this.find(request)
     if (present !== undefined && (await this.#isUsable(request, present))) {
       const message = `Container image "${container.image}" already present on machine and can be accessed by the pod`
       this.#event(request, 'Normal', 'Pulled', message)
@@ -111,7 +111,7 @@ export class ImagePuller {
     if (went === undefined) return undefined
     // One that can't be looked at is none: that of its name is looked for then.
     const ran = went.imageId === undefined ? undefined : await this.#look(went.imageId).catch(() => undefined)
-    const present = ran ?? (await request.found) ?? (await this.find(request))
+    const present = ran ?? (await this.find(request))
     if (present === undefined || !(await this.#env.credentials.mayUse(request, present))) return undefined
     const message = `Container image "${container.image}" is used as it is present on machine, without its registry: the pod went back to an earlier revision`
     this.#event(request, 'Normal', 'Pulled', message)

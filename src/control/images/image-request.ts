@@ -14,8 +14,6 @@ export interface PresentImage {
 export interface ImageRequest {
   readonly pod: PodRef
   readonly container: Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
-  /** It was looked for beforehand; what wasn't there is looked for again. */
-  readonly found?: Promise<PresentImage | undefined> | undefined
   /** It was pulled a moment ago: `Always` need not ask the registry again. */
   readonly fresh?: boolean
   /** Whose credentials a pull may use beside the node's; undefined where the pod has none. */

@@ -14,7 +14,6 @@ import type { PodEnv } from './env.ts'
 import { fetchAhead } from './images.ts'
 import { retryLater, checkSeen, makeRetry } from './pass.ts'
 import type { Pass, PassLoop, PassSignals } from './pass.ts'
-import { AheadWork } from './prepare.ts'
 import { createSandbox, useObservedSandbox } from './sandbox.ts'
 import type { SandboxInUse } from './sandbox.ts'
 import { finishPostStart, startContainer } from './start.ts'
@@ -23,7 +22,7 @@ import { removeContainers, removeSandboxes, stopContainer, stopPod } from './sto
 
 /** What a pass says of its plan beside the actions. */
 interface PlanNotes {
-  /** See Pass; left out where the plan is already in the record. */
+  /** Resolves when the plan is on record, before which nothing in the runtime is changed; rejects as a save that is required. */
   readonly recorded?: Promise<void>
   readonly restartsDue?: Pass['restartsDue'] | undefined
   readonly onContainersStopped?: Pass['onContainersStopped']
@@ -50,18 +49,16 @@ export async function execute(
     pod: state.allocatedPod,
     record: state.record,
     observed: state.observed,
-    recorded: recorded.then(() => env.turns.enter()),
     restartsDue,
     onContainersStopped,
     made: new Set(),
   }
-  const ahead = new AheadWork(env, pass, actions)
   loop.beginActing()
   try {
-    await pass.recorded
-    await executeSteps(env, pass, actions, ahead)
+    await recorded
+    await env.turns.enter()
+    await executeSteps(env, pass, actions)
   } finally {
-    await ahead.settled()
     loop.endActing()
   }
 }
@@ -73,12 +70,7 @@ type Step =
   | Exclude<PodAction, StopAction>
   | { readonly kind: 'stop-containers'; readonly stops: readonly StopAction[] }
 
-async function executeSteps(
-  env: PodEnv,
-  pass: Pass,
-  actions: readonly PodAction[],
-  ahead: AheadWork,
-): Promise<void> {
+async function executeSteps(env: PodEnv, pass: Pass, actions: readonly PodAction[]): Promise<void> {
   const { state, signals } = pass
   const { memory } = state
   let sandbox: SandboxInUse | undefined
@@ -92,7 +84,7 @@ async function executeSteps(
         await stopPod(env, pass)
         break
       case 'create-sandbox':
-        sandbox = await createSandbox(env, pass, step.attempt, ahead)
+        sandbox = await createSandbox(env, pass, step.attempt)
         if (sandbox === undefined) return signals.manifest.throwIfAborted()
         break
       case 'stop-containers':
@@ -100,11 +92,11 @@ async function executeSteps(
         await settleAll(step.stops.map((stop) => stopForSuccessor(env, pass, stop)))
         break
       case 'start-container':
-        sandbox ??= await useObservedSandbox(env, pass, ahead.sandboxConfig)
+        sandbox ??= await useObservedSandbox(env, pass)
         if (sandbox === undefined) return
         // It ensures its images itself from here on; a pull in flight goes on.
         if (step.awaitedImage === undefined) state.aheadFetches.cancel(step.spec.name)
-        await startContainer(env, pass, step, sandbox, ahead)
+        await startContainer(env, pass, step, sandbox)
         break
       case 'finish-post-start':
         sandbox ??= await useObservedSandbox(env, pass)

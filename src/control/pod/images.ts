@@ -5,7 +5,6 @@ import type { Retry, RetryKey } from '../../decide/plan/backoff.ts'
 import { pullSecretsOf } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { selectVolumeImages } from '../../pod/schema/default-pod.ts'
-import { parseImageName } from '../../pod/values/image-name.ts'
 import { ImageError } from '../images/image-request.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import { tell, warn } from './env.ts'
@@ -13,27 +12,10 @@ import type { PodEnv } from './env.ts'
 import { retryLater, makeRetry } from './pass.ts'
 import type { Pass, StartAction } from './pass.ts'
 
-/** Images that are about to be needed, looked for beforehand; each serves one start. */
-export type ForeseenImages = Map<string, Promise<PresentImage | undefined>>
-
-/** Asks for the images of the containers to be started, while the pod's record is written. */
-export function foreseeImages(env: PodEnv, pass: Pass, actions: readonly StartAction[]): ForeseenImages {
-  const foreseen: ForeseenImages = new Map()
-  for (const { spec } of actions) {
-    if (foreseen.has(spec.image) || parseImageName(spec.image) === undefined) continue
-    const found = env.images.find({ pod: pass.ref, container: spec })
-    // The start that needs it handles a failure.
-    found.catch(() => undefined)
-    foreseen.set(spec.image, found)
-  }
-  return foreseen
-}
-
 /** What images are fetched with. */
 interface Fetch {
   /** Of the sandbox that the container will be in, where there is one. */
   readonly sandboxConfig: cri.Sent<cri.PodSandboxConfig> | undefined
-  readonly foreseen: ForeseenImages
   /** Ends the wait for it. */
   readonly signal: AbortSignal
   /** What is put off where an image is unavailable. */
@@ -64,7 +46,6 @@ export async function fetchImages(
   pass: Pass,
   { spec, awaitedImage }: StartAction,
   sandboxConfig: cri.Sent<cri.PodSandboxConfig>,
-  foreseen: ForeseenImages,
 ): Promise<{
   readonly image: PresentImage | undefined
   /** Why one of them is not there: the reason that the container waits with. */
@@ -73,7 +54,7 @@ export async function fetchImages(
 }> {
   const signal = pass.signals.manifest
   const retryKey = containerRetry(spec.name)
-  const fetch: Fetch = { sandboxConfig, foreseen, signal, retryKey, used: [] }
+  const fetch: Fetch = { sandboxConfig, signal, retryKey, used: [] }
   const own = await (awaitedImage === undefined
     ? ensureOwnImage(env, pass, spec, fetch)
     : findPreviousImage(env, pass, spec, awaitedImage))
@@ -107,7 +88,7 @@ async function ensureAhead(
   signal: AbortSignal,
 ): Promise<Unavailable | undefined> {
   const retryKey = nextImageRetry(spec.name)
-  const fetch: Fetch = { sandboxConfig: undefined, foreseen: new Map(), signal, retryKey, used: [] }
+  const fetch: Fetch = { sandboxConfig: undefined, signal, retryKey, used: [] }
   try {
     const failed = await ensureVolumeImages(env, pass, spec, fetch)
     const own = failed ?? (await ensureOwnImage(env, pass, spec, fetch))
@@ -143,18 +124,15 @@ async function ensureImage(
   env: PodEnv,
   pass: Pass,
   wanted: WantedImage,
-  { sandboxConfig, foreseen, signal, retryKey, used }: Fetch,
+  { sandboxConfig, signal, retryKey, used }: Fetch,
 ): Promise<Fetched> {
-  const found = foreseen.get(wanted.image)
-  foreseen.delete(wanted.image)
   const fresh = pass.state.fresh.has(wanted.image) && !used.includes(wanted.image)
   if (fresh) used.push(wanted.image)
   try {
-    await checkAwaitedArchive(env, pass, wanted, found)
+    await checkAwaitedArchive(env, pass, wanted)
     const image = await env.images.ensure({
       pod: pass.ref,
       container: wanted,
-      found,
       fresh,
       secrets: pullSecretsOf(pass.pod, pass.record.source),
       sandboxConfig,
@@ -203,18 +181,12 @@ function retryAfter({ reason, message, retryAtMs }: ImageError, key: RetryKey): 
 /**
  * Throws ImageError where an image is not there, and an archive that brings it is about to be imported. Nobody waits
  * under `Always`: that asks the registry in any case.
- * @param found the image, looked for beforehand
  */
-async function checkAwaitedArchive(
-  env: PodEnv,
-  pass: Pass,
-  container: WantedImage,
-  found: Promise<PresentImage | undefined> | undefined,
-): Promise<void> {
+async function checkAwaitedArchive(env: PodEnv, pass: Pass, container: WantedImage): Promise<void> {
   const message = container.imagePullPolicy === 'Always' ? undefined : env.archives.awaited(container.image)
   if (message === undefined) return
   env.archives.prefer(container.image)
-  if (((await found) ?? (await env.images.find({ pod: pass.ref, container }))) !== undefined) return
+  if ((await env.images.find({ pod: pass.ref, container })) !== undefined) return
   tell(env, pass.ref, 'AwaitingImport', message, container.name)
   throw new ImageError('AwaitingImport', message, env.clock.wallMs() + archiveRetryMs)
 }

@@ -34,8 +34,6 @@ export interface Pass {
   readonly pod: Pod
   readonly record: PodRecord
   readonly observed: ObservedPod
-  /** Resolves when the plan is on record: nothing in the runtime is changed before. Rejects as a save that is required. */
-  readonly recorded: Promise<void>
   /** Which of the containers that it stops it starts again, whatever their exit codes. */
   readonly restartsDue: readonly ContainerId[]
   /** No process of the pod runs any more; its sandboxes are about to be stopped. */

@@ -1,16 +1,18 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { sandboxRetry } from '../../decide/plan/backoff.ts'
+import { appliedPod } from '../../decide/plan/resize.ts'
+import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import { CriError, isCriError } from '../../runtime/cri-runtime.ts'
+import { podDns } from '../../translate/network.ts'
 import { readSandboxIps } from '../../translate/observe.ts'
+import { toSandboxConfig } from '../../translate/runtime-config.ts'
 import { awaitedPathOf } from '../../volumes/open-inside.ts'
 import { networkProblem, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { retryLater, isAbandoned, makeRetry } from './pass.ts'
 import type { Pass } from './pass.ts'
-import { buildSandboxConfig } from './prepare.ts'
-import type { AheadWork } from './prepare.ts'
 
 export interface SandboxInUse {
   readonly id: SandboxId
@@ -23,10 +25,8 @@ export async function createSandbox(
   env: PodEnv,
   pass: Pass,
   attempt: number,
-  ahead: AheadWork,
 ): Promise<SandboxInUse | undefined> {
   const { pod, ref, state, signals } = pass
-  const needs = ahead.needsOfSandbox(attempt)
   const network = pod.spec.hostNetwork ? undefined : await networkProblem(env)
   if (network !== undefined) {
     // `pkg/kubelet/kubelet.go` SyncPod, Kubernetes 1.36.
@@ -35,7 +35,12 @@ export async function createSandbox(
   }
   try {
     // They have to be ready before it is made (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36).
-    await needs.volumes
+    await env.volumes.prepare({
+      uid: ref.uid,
+      pod,
+      source: pass.record.source,
+      warn: (message) => warn(env, ref, 'VolumeOwnershipNotChanged', message),
+    })
   } catch (error) {
     if (!(error instanceof PoddError)) throw error
     state.memory.freeSandboxAttempt(attempt)
@@ -44,9 +49,8 @@ export async function createSandbox(
   let id: SandboxId
   let config: cri.Sent<cri.PodSandboxConfig>
   try {
-    config = await needs.config
+    config = await buildSandboxConfig(env, pass, attempt)
     await env.volumes.removeResolvConf(ref.uid)
-    ahead.beginFiles()
     const made = await env.calls.runPodSandbox(
       { config, runtimeHandler: pass.record.classes?.runtimeHandler ?? '' },
       { signal: signals.manifest },
@@ -85,18 +89,11 @@ function isOutcomeUnknown(error: unknown): boolean {
   return isCriError(error, 'RUNTIME_TIMEOUT') || isCriError(error, 'RUNTIME_UNAVAILABLE')
 }
 
-/**
- * The sandbox that is there already, with the config its containers are made with.
- * @param begun its config, where it was begun before
- */
-export async function useObservedSandbox(
-  env: PodEnv,
-  pass: Pass,
-  begun?: Promise<cri.Sent<cri.PodSandboxConfig>>,
-): Promise<SandboxInUse | undefined> {
+/** The sandbox that is there already, with the config its containers are made with. */
+export async function useObservedSandbox(env: PodEnv, pass: Pass): Promise<SandboxInUse | undefined> {
   const sandbox = pass.observed.sandboxes[0]
   if (sandbox === undefined) return undefined
-  const config = await (begun ?? buildSandboxConfig(env, pass, sandbox.attempt))
+  const config = await buildSandboxConfig(env, pass, sandbox.attempt)
   const ips = pass.pod.spec.hostNetwork ? env.hostIps() : sandbox.ips
   return { id: sandbox.id, config, ips }
 }
@@ -112,4 +109,29 @@ async function inspectSandbox(
   // It isn't asked again to show the pod.
   if (status !== null) env.observer.noteSandbox(status)
   return { id, config, ips: readSandboxIps(status?.network) }
+}
+
+/** The config of a sandbox. Makes the pod's cgroup, too. */
+async function buildSandboxConfig(
+  env: PodEnv,
+  pass: Pass,
+  attempt: number,
+): Promise<cri.Sent<cri.PodSandboxConfig>> {
+  const { pod, ref } = pass
+  const cgroupParent = await env.cgroups.ensure(ref.uid, pod, appliedPod(pass))
+  const dns = podDns(pod, await env.readResolver())
+  for (const { reason, message } of dns.warnings) warn(env, ref, reason, message)
+  return toSandboxConfig({
+    pod,
+    uid: ref.uid,
+    attempt,
+    instance: env.instance,
+    manifestHash: podManifestHash(pass.record.manifest),
+    cgroupParent,
+    logDirectory: env.logs.directory(ref),
+    dns: dns.config,
+    resources: env.resources,
+    userRange: pod.spec.hostUsers === false ? env.volumes.userRange(ref.uid) : undefined,
+    seccompPath: env.sandboxSeccompPath(),
+  })
 }

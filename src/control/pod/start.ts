@@ -17,7 +17,7 @@ import {
   whenSubPathMissing,
 } from '../../translate/mounts.ts'
 import type { HostVolume } from '../../translate/mounts.ts'
-import { hostNetworkHostsFile, podHostname, podHostsFile } from '../../translate/network.ts'
+import { hostNetworkHostsFile, podHostname, podHostsFile, podResolvConf } from '../../translate/network.ts'
 import { MissingReference } from '../../translate/references.ts'
 import { envFileValue, parseEnvFile, resolveEnvironment } from '../../translate/resolve-environment.ts'
 import type { EnvFile } from '../../translate/resolve-environment.ts'
@@ -31,8 +31,6 @@ import type { PodEnv } from './env.ts'
 import { fetchImages } from './images.ts'
 import { retryLater, checkSeen, errorRetryMs, isAbandoned, makeRetry } from './pass.ts'
 import type { Pass, StartAction } from './pass.ts'
-import { prepareContainerFiles } from './prepare.ts'
-import type { AheadWork, ContainerFiles } from './prepare.ts'
 import type { SandboxInUse } from './sandbox.ts'
 import type { PodState } from './state.ts'
 import { stopOneContainer } from './stop.ts'
@@ -56,20 +54,18 @@ export async function startContainer(
   pass: Pass,
   action: StartAction,
   sandbox: SandboxInUse,
-  ahead: AheadWork,
 ): Promise<void> {
   const { state } = pass
   const { spec } = action
   const type = containerTypes[action.role]
   env.counters.noteStart(type)
-  const { image, failure: noImage, used } = await fetchImages(env, pass, action, sandbox.config, ahead.images)
+  const { image, failure: noImage, used } = await fetchImages(env, pass, action, sandbox.config)
   if (noImage !== undefined) env.counters.noteFailedStart(type, noImage)
   if (image !== undefined) {
     checkSeen(env, state)
     state.memory.charge(action)
     await state.memory.save('required')
-    const files = ahead.takeFiles(spec)
-    const failure = await createAndStart(env, pass, action, { sandbox, files, image })
+    const failure = await createAndStart(env, pass, action, { sandbox, image })
     // A start that never came to pass for what it waits for doesn't count for its backoff.
     if (failure?.awaitedPath !== undefined) state.memory.refund(spec.name)
     if (failure !== undefined) {
@@ -83,8 +79,6 @@ export async function startContainer(
 interface ContainerNeeds {
   readonly sandbox: SandboxInUse
   readonly image: PresentImage
-  /** Those that were begun before; they may have failed. */
-  readonly files: Promise<ContainerFiles | undefined> | undefined
 }
 
 /** CreateContainer, StartContainer, log link, postStart. Gives when it is tried again where that failed. */
@@ -155,11 +149,11 @@ async function createContainer(
   env: PodEnv,
   pass: Pass,
   action: StartAction,
-  { sandbox, image, files: begun }: ContainerNeeds,
+  { sandbox, image }: ContainerNeeds,
 ): Promise<MadeContainer | Retry> {
   const { spec } = action
   try {
-    const files = (await begun) ?? (await prepareContainerFiles(env, pass, action))
+    const files = await prepareContainerFiles(env, pass, action)
     const config = await buildContainerConfig(env, pass, { spec, sandbox, image, files })
     const { restartCount } = files
     const { containerId } = await env.calls.createContainer(
@@ -187,10 +181,54 @@ function failMount(env: PodEnv, pass: Pass, message: string, awaitedPath: string
   return makeRetry(env, { reason: 'ContainerCreating', message }, { awaitedPath })
 }
 
+/** A container's files on the host that don't depend on the pod's addresses. */
+interface ContainerFiles {
+  /** Which start of the container this is. */
+  readonly restartCount: number
+  readonly volumes: ReadonlyMap<string, HostVolume>
+  readonly resolvConfPath: string
+  readonly terminationLogPath: string
+}
+
+/** Makes what a container has on the host. */
+async function prepareContainerFiles(
+  env: PodEnv,
+  pass: Pass,
+  { spec, restartCount: knownCount }: StartAction,
+): Promise<ContainerFiles> {
+  const { pod, ref } = pass
+  const restartCount = await prepareLog(env, pass, spec, knownCount)
+  const [volumes, resolvConfPath, terminationLogPath] = await Promise.all([
+    env.volumes.prepare({ uid: ref.uid, pod, source: pass.record.source }),
+    env.readResolver().then((conf) => env.volumes.writeResolvConf(ref.uid, podResolvConf(pod, conf))),
+    env.volumes.makeTerminationLog(ref.uid, spec.name, restartCount),
+  ])
+  return { restartCount, volumes, resolvConfPath, terminationLogPath }
+}
+
+/**
+ * Makes the directory of a container's logs. Where neither record nor runtime know of a container before it and yet there
+ * are logs of one, it counts on from the newest of them (`pkg/kubelet/kuberuntime/kuberuntime_container.go`
+ * calcRestartCountByLogDir, Kubernetes 1.36).
+ */
+async function prepareLog(
+  env: PodEnv,
+  pass: Pass,
+  { name }: ContainerSpec,
+  knownCount: number,
+): Promise<number> {
+  const { logs } = env
+  const isNew = await logs.prepare(pass.ref, name)
+  const isKnown = knownCount > 0 || pass.observed.containers.some((container) => container.name === name)
+  if (isNew || isKnown) return knownCount
+  const newest = await logs.newestInstance(pass.ref, name)
+  return newest === undefined ? 0 : newest + 1
+}
+
 async function buildContainerConfig(
   env: PodEnv,
   pass: Pass,
-  needs: Omit<ContainerNeeds, 'files'> & { readonly spec: ContainerSpec; readonly files: ContainerFiles },
+  needs: ContainerNeeds & { readonly spec: ContainerSpec; readonly files: ContainerFiles },
 ) {
   const { spec, sandbox, image } = needs
   const { restartCount, volumes, resolvConfPath, terminationLogPath } = needs.files
