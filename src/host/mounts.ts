@@ -37,18 +37,6 @@ export function parseMountInfo(text: string): readonly MountEntry[] {
   return entries
 }
 
-/**
- * Those at or below a directory, as `mountsBelow` gives them. The table of a host with thousands of containers has a
- * megabyte: it is parsed only where the directory stands in it.
- */
-export function readMountsBelow(
-  directory: string,
-  mountInfoPath = '/proc/self/mountinfo',
-): readonly string[] {
-  const text = readFileSync(mountInfoPath, 'utf8')
-  return text.includes(escape(directory)) ? mountsBelow(directory, parseMountInfo(text)) : []
-}
-
 /** The mount points at or below a directory, the deepest and newest first: the order in which to unmount them. */
 export function mountsBelow(directory: string, mounts: readonly MountEntry[]): readonly string[] {
   return mounts
@@ -158,30 +146,7 @@ export async function unmount(path: string): Promise<void> {
 
 /** The kernel writes space, tab, newline and backslash as `\` and three octal digits. */
 function unescape(path: string): string {
-  if (!path.includes('\\')) return path
-  const [first = '', ...escaped] = path.split('\\')
-  let text = first
-  for (const part of escaped) {
-    const code = octalOf(part)
-    text += code === undefined ? `\\${part}` : String.fromCharCode(code) + part.slice(3)
-  }
-  return text
-}
-
-/** The number that the first three octal digits give; undefined where a text begins otherwise. */
-function octalOf(text: string): number | undefined {
-  let code = 0
-  for (let at = 0; at < 3; at += 1) {
-    const digit = text.charCodeAt(at) - 48
-    if (!(digit >= 0 && digit <= 7)) return undefined
-    code = code * 8 + digit
-  }
-  return code
-}
-
-function escape(path: string): string {
-  return path.replaceAll(
-    /[ \t\n\\]/gu,
-    (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`,
+  return path.replaceAll(/\\([0-7]{3})/gu, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 8)),
   )
 }

@@ -8,7 +8,6 @@ import type { FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { readIfExists, writeFileAtomicSync, writeInto } from '../base/atomic-file.ts'
 import { errorCode, ifThere, PoddError } from '../base/errors.ts'
-import { Semaphore } from '../base/waits.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { UserRange } from '../translate/security-context.ts'
 
@@ -113,53 +112,6 @@ async function rewrite(path: string, content: string): Promise<void> {
   await overwriteFile(file, content)
 }
 
-/**
- * The resolv.conf files of all pods, changed one at a time. One that is known to be right isn't read again until its
- * wanted text changes.
- */
-export class ResolvConfFiles {
-  readonly #rootDir: string
-  readonly #turn = new Semaphore(1)
-  /** The last known text of each. */
-  readonly #contents = new Map<PodUid, string>()
-
-  constructor(rootDir: string) {
-    this.#rootDir = rootDir
-  }
-
-  /** As `writeResolvConf`. */
-  write(uid: PodUid, content: string): Promise<string> {
-    return this.#turn.run(async () => {
-      this.forget(uid)
-      return writeResolvConf(this.#rootDir, uid, content)
-    })
-  }
-
-  /** As `refreshResolvConf`. */
-  async refresh(uid: PodUid, content: string): Promise<boolean> {
-    if (this.#contents.get(uid) === content) return true
-    return this.#turn.run(async () => {
-      this.forget(uid)
-      const state = await bringUpToDate(this.#rootDir, uid, content)
-      if (state === 'current') this.#contents.set(uid, content)
-      return state !== 'missing'
-    })
-  }
-
-  /** As `removeResolvConf`. */
-  remove(uid: PodUid): Promise<void> {
-    return this.#turn.run(async () => {
-      this.forget(uid)
-      await removeResolvConf(this.#rootDir, uid)
-    })
-  }
-
-  /** Forgets the file: the pod's directory is removed. */
-  forget(uid: PodUid): void {
-    this.#contents.delete(uid)
-  }
-}
-
 /** The resolv.conf that the pod's containers share. */
 function resolvConfPath(rootDir: string, uid: PodUid): string {
   return `${podDirectory(rootDir, uid)}/resolv.conf`
@@ -194,30 +146,21 @@ export async function removeResolvConf(rootDir: string, uid: PodUid): Promise<vo
  * never empty in between.
  */
 export async function refreshResolvConf(rootDir: string, uid: PodUid, content: string): Promise<boolean> {
-  return (await bringUpToDate(rootDir, uid, content)) !== 'missing'
-}
-
-/** `changed`: a container has changed it. */
-async function bringUpToDate(
-  rootDir: string,
-  uid: PodUid,
-  content: string,
-): Promise<'missing' | 'current' | 'changed'> {
   try {
     const shown = await readFile(resolvConfPath(rootDir, uid), 'utf8')
     const path = writtenPath(rootDir, uid)
     const written = await readIfExists(path)
-    if (shown === content && written === content) return 'current'
+    if (shown === content && written === content) return true
     // An empty file was left by a power cut.
     const isKnown = written !== undefined && written !== '' && shown !== ''
-    if (isKnown && shown !== written && shown !== content) return 'changed'
+    if (isKnown && shown !== written && shown !== content) return true
     await using file = await open(resolvConfPath(rootDir, uid), 'r+')
     await ifThere(unlink(path))
     await overwriteFile(file, content)
     await writeFile(path, content, { mode: 0o640 })
-    return 'current'
+    return true
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return 'missing'
+    if (errorCode(error) === 'ENOENT') return false
     throw error
   }
 }

@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs'
 import { removeTree } from '../base/atomic-file.ts'
 import { errorCode, errorMessage, PoddError } from '../base/errors.ts'
 import { settleAll } from '../base/waits.ts'
-import { readMountsBelow, unmount } from '../host/mounts.ts'
+import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { HostVolume } from '../translate/mounts.ts'
@@ -61,9 +61,9 @@ export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<voi
   }
   try {
     const directory = realpathSync(podDirectory(rootDir, uid))
-    const mounted = readMountsBelow(directory)
+    const mounted = mountsBelow(directory, readMounts())
     for (const mountPoint of mounted) await unmount(mountPoint)
-    const [left] = mounted.length === 0 ? [] : readMountsBelow(directory)
+    const [left] = mounted.length === 0 ? [] : mountsBelow(directory, readMounts())
     if (left !== undefined) throw new Error(`${left} is still mounted`)
     await removeTree(directory)
   } catch (error) {

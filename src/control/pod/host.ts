@@ -1,5 +1,6 @@
 import { readIfExists } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
+import { Semaphore } from '../../base/waits.ts'
 import type { PodCgroups } from '../../host/cgroups/layout.ts'
 import { checkMountSharing } from '../../host/mounts.ts'
 import { whenThere } from '../../host/watch-names.ts'
@@ -34,11 +35,13 @@ import {
   claimUserRange,
   prepareTerminationLog,
   readTerminationLog,
-  removeTerminationLog,
-  ResolvConfFiles,
-  volumeDirectory,
   refreshEtcHosts,
+  refreshResolvConf,
+  removeResolvConf,
+  removeTerminationLog,
+  volumeDirectory,
   writeEtcHosts,
+  writeResolvConf,
 } from '../../volumes/pod-directory.ts'
 import { prepareVolumes, teardownVolumes } from '../../volumes/prepare-volumes.ts'
 import { bindSubPath, checkMountKinds, makeNestedMountPoint } from '../../volumes/sub-path.ts'
@@ -103,7 +106,8 @@ export function createPodVolumes(env: {
   readonly clock: Clock
 }) {
   const { rootDir, resources, objects, capacity, hostName, clock } = env
-  const resolvConfs = new ResolvConfFiles(rootDir)
+  /** One resolv.conf is changed at a time. */
+  const turn = new Semaphore(1)
   return {
     /** Makes the pod's volumes; again for one that has them changes nothing. Throws PoddError with the reason. */
     prepare({ uid, pod, source, warn }: VolumesInput): Promise<ReadonlyMap<string, HostVolume>> {
@@ -154,11 +158,11 @@ export function createPodVolumes(env: {
     /** Brings it up to date in place, where the pod has one; returns whether it has. */
     refreshHostsFile: (uid: PodUid, text: string) => refreshEtcHosts(rootDir, uid, text),
     /** Writes the pod's resolv.conf and gives its path. */
-    writeResolvConf: (uid: PodUid, text: string) => resolvConfs.write(uid, text),
+    writeResolvConf: (uid: PodUid, text: string) => turn.run(() => writeResolvConf(rootDir, uid, text)),
     /** Forgets it, for the containers of a new sandbox. */
-    removeResolvConf: (uid: PodUid) => resolvConfs.remove(uid),
+    removeResolvConf: (uid: PodUid) => turn.run(() => removeResolvConf(rootDir, uid)),
     /** Brings it up to date in place, where the pod has one. */
-    refreshResolvConf: (uid: PodUid, text: string) => resolvConfs.refresh(uid, text),
+    refreshResolvConf: (uid: PodUid, text: string) => turn.run(() => refreshResolvConf(rootDir, uid, text)),
     /** Makes the empty file that takes a container's termination message. */
     makeTerminationLog: (uid: PodUid, container: string, restartCount: number) =>
       prepareTerminationLog({ rootDir, uid, container, restartCount }),
@@ -170,10 +174,7 @@ export function createPodVolumes(env: {
     /** The host's users that are the pod's own; the same at each call. */
     userRange: (uid: PodUid): UserRange => claimUserRange(rootDir, uid),
     /** Unmounts and removes all of it. */
-    teardown(uid: PodUid): Promise<void> {
-      resolvConfs.forget(uid)
-      return teardownVolumes(rootDir, uid)
-    },
+    teardown: (uid: PodUid) => teardownVolumes(rootDir, uid),
   }
 }
 

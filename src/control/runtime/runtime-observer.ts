@@ -164,14 +164,13 @@ export class RuntimeObserver {
     const exitedBefore = [...this.#statuses.exited()]
     const { calls, instance } = this.#env
     const listing = await listRuntime(calls, instanceSelector(instance))
-    if (this.#isAsBefore(listing)) return this.#pods
     const knownBefore = new Set([...[...this.#owners.keys()].slice(0, ownersBefore), ...exitedBefore])
     const silent = new Set<PodUid>()
     const { same, rest } = this.#selectChanged(listing)
     const read = await this.#observe(rest, this.#hasListed ? silent : undefined)
     const before = this.#pods
     const pods = new Map<PodUid, ObservedPod>()
-    for (const uid of podsOf(listing)) {
+    for (const uid of new Set([...listing.sandboxes, ...listing.containers].map(uidOf))) {
       const pod = read.get(uid) ?? same.get(uid)
       if (pod !== undefined) pods.set(uid, pod)
     }
@@ -311,53 +310,27 @@ export class RuntimeObserver {
     }
   }
 
-  /** Whether the runtime still holds exactly what was last observed, so that nothing has to be read or dropped. */
-  #isAsBefore(listing: Listing): boolean {
-    if (!this.#hasListed || this.#hasOomKill || this.#statuses.hasExits) return false
-    if (this.#owners.size !== listing.sandboxes.length + listing.containers.length) return false
-    return isAsListed(listing, this.#pods, this.#owners)
-  }
-
   /**
    * The pods that the runtime still holds exactly as they were observed last, and what it lists of the others: to observe
    * thousands again because one has changed would hold the event loop.
    */
   #selectChanged(listing: Listing) {
     const same = new Map<PodUid, ObservedPod>()
-    if (!this.#hasListed || this.#hasOomKill) {
-      this.#hasOomKill = false
-      return { same, rest: listing }
+    if (this.#hasListed && !this.#hasOomKill) {
+      const ended = new Set(this.#statuses.exited())
+      const sandboxes = Map.groupBy(listing.sandboxes, uidOf)
+      const containers = Map.groupBy(listing.containers, uidOf)
+      for (const [uid, known] of this.#pods) {
+        const listed = { sandboxes: sandboxes.get(uid) ?? [], containers: containers.get(uid) ?? [] }
+        if (isAsListed(known, listed, ended)) same.set(uid, known)
+      }
     }
-    const ended = new Set(this.#statuses.exited())
-    const listed = new Map<PodUid, number>()
-    for (const { labels } of [...listing.sandboxes, ...listing.containers]) {
-      const uid = labels[labelKeys.podUid] ?? ''
-      listed.set(uid, (listed.get(uid) ?? 0) + 1)
-    }
-    for (const [uid, count] of listed) {
-      const known = this.#pods.get(uid)
-      if (known !== undefined && known.sandboxes.length + known.containers.length === count)
-        same.set(uid, known)
-    }
-    const isSame = (id: string, uid: PodUid, wasSame: (pod: ObservedPod) => boolean): boolean => {
-      const known = same.get(uid)
-      return known !== undefined && !ended.has(id) && wasSame(known)
-    }
-    for (const { id, state, labels } of listing.sandboxes) {
-      const uid = labels[labelKeys.podUid] ?? ''
-      if (!isSame(id, uid, (pod) => findReady(pod, id) === (state === 'SANDBOX_READY'))) same.delete(uid)
-    }
-    for (const { id, state, labels } of listing.containers) {
-      const uid = labels[labelKeys.podUid] ?? ''
-      if (!isSame(id, uid, (pod) => findState(pod, id) === containerStates[state])) same.delete(uid)
-    }
-    const isLeft = ({ labels }: { readonly labels: Readonly<Record<string, string>> }): boolean =>
-      !same.has(labels[labelKeys.podUid] ?? '')
+    this.#hasOomKill = false
     return {
       same,
       rest: {
-        sandboxes: listing.sandboxes.filter((each) => isLeft(each)),
-        containers: listing.containers.filter((each) => isLeft(each)),
+        sandboxes: listing.sandboxes.filter((sandbox) => !same.has(uidOf(sandbox))),
+        containers: listing.containers.filter((container) => !same.has(uidOf(container))),
       },
     }
   }
@@ -390,54 +363,31 @@ export class RuntimeObserver {
   }
 }
 
-/** In the order of the list. */
-function podsOf({ sandboxes, containers }: Listing): ReadonlySet<PodUid> {
-  const uids = new Set<PodUid>()
-  for (const { labels } of [...sandboxes, ...containers]) {
-    const uid = labels[labelKeys.podUid]
-    if (uid !== undefined) uids.add(uid)
-  }
-  return uids
+/** Empty for what is no pod's. */
+function uidOf({ labels }: { readonly labels: Readonly<Record<string, string>> }): PodUid {
+  return labels[labelKeys.podUid] ?? ''
 }
 
-/**
- * Whether a list of the runtime equals the known state. Allocates nothing: on an idle host nothing else happens with a
- * list of many pods.
- */
+/** Whether the runtime lists exactly what is known of a pod, and of none of it an end was reported since it was read. */
 function isAsListed(
+  pod: ObservedPod,
   { sandboxes, containers }: Listing,
-  pods: ReadonlyMap<PodUid, ObservedPod>,
-  owners: ReadonlyMap<string, PodUid>,
+  ended: ReadonlySet<string>,
 ): boolean {
-  for (const { id, state } of sandboxes) {
-    const isReady = state === 'SANDBOX_READY'
-    if (findReady(pods.get(owners.get(id) ?? ''), id) !== isReady) return false
-  }
-  for (const { id, state } of containers)
-    if (findState(pods.get(owners.get(id) ?? ''), id) !== containerStates[state]) return false
-  let sandboxCount = 0
-  let containerCount = 0
-  for (const pod of pods.values()) {
-    sandboxCount += pod.sandboxes.length
-    containerCount += pod.containers.length
-  }
-  return sandboxCount === sandboxes.length && containerCount === containers.length
-}
-
-function findReady(pod: ObservedPod | undefined, id: string): boolean | undefined {
-  if (pod !== undefined) for (const sandbox of pod.sandboxes) if (sandbox.id === id) return sandbox.ready
-  return undefined
-}
-
-/** Undefined also where the runtime itself did not report the state. */
-function findState(
-  pod: ObservedPod | undefined,
-  id: string,
-): ObservedPod['containers'][number]['state'] | undefined {
-  if (pod === undefined) return undefined
-  for (const container of pod.containers)
-    if (container.id === id) return container.provisional === true ? undefined : container.state
-  return undefined
+  if (pod.sandboxes.length !== sandboxes.length || pod.containers.length !== containers.length) return false
+  if ([...pod.sandboxes, ...pod.containers].some(({ id }) => ended.has(id))) return false
+  return (
+    sandboxes.every(
+      ({ id, state }) =>
+        pod.sandboxes.find((known) => known.id === id)?.ready === (state === 'SANDBOX_READY'),
+    ) &&
+    // Of a provisional state the runtime did not report the end yet.
+    containers.every(({ id, state }) =>
+      pod.containers.some(
+        (known) => known.id === id && known.provisional !== true && known.state === containerStates[state],
+      ),
+    )
+  )
 }
 
 /** What the runtime lists, of one pod or of all. */
@@ -525,10 +475,6 @@ class RuntimeStatuses {
   /** The ids whose end an event reported and that were not read since. */
   exited(): Iterable<string> {
     return this.#exited.keys()
-  }
-
-  get hasExits(): boolean {
-    return this.#exited.size > 0
   }
 
   /** Read elsewhere, just now. */

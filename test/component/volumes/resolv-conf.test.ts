@@ -4,12 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { followResolver } from '../../../src/host/resolver.ts'
-import {
-  ResolvConfFiles,
-  refreshResolvConf,
-  removeResolvConf,
-  writeResolvConf,
-} from '../../../src/volumes/pod-directory.ts'
+import { refreshResolvConf, removeResolvConf, writeResolvConf } from '../../../src/volumes/pod-directory.ts'
 
 let directory = ''
 beforeEach(() => {
@@ -37,24 +32,6 @@ describe('a pod’s resolv.conf', () => {
     writeFileSync(path, 'nameserver 192.0.2.1\n')
     await refreshResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
-  })
-
-  it('is not looked at again until the host’s changes, unless a container made it another', async () => {
-    const files = new ResolvConfFiles(directory)
-    expect(await files.refresh('u', 'search lan\n')).toBe(false)
-    const path = await files.write('u', 'search lan\n')
-    expect(await files.refresh('u', 'search lan\n')).toBe(true)
-    writeFileSync(path, 'search vpn\n')
-    expect(await files.refresh('u', 'search lan\n')).toBe(true)
-    await files.refresh('u', 'search home\n')
-    expect(readFileSync(path, 'utf8')).toBe('search vpn\n')
-    writeFileSync(path, 'search lan\n')
-    await files.refresh('u', 'search home\n')
-    expect(readFileSync(path, 'utf8')).toBe('search home\n')
-    rmSync(path)
-    expect(await files.refresh('u', 'search home\n')).toBe(true)
-    files.forget('u')
-    expect(await files.refresh('u', 'search home\n')).toBe(false)
   })
 
   it('is podd’s where it says nothing of it, or was killed while it wrote', async () => {
