@@ -228,7 +228,6 @@ function assembleNode(
       remove: removeLogs,
       totalBytes: () =>
         logLimitBytes(config.containerLogTotalMaxSize, () => readDiskSpace(config.podLogsDir)),
-      availableBytes: async () => (await readDiskSpace(config.podLogsDir)).availableBytes,
       keptMs: config.removedPodLogMaxAgeMs,
     },
     orphans: {

@@ -56,7 +56,6 @@ interface LongRecord {
  */
 export class LogDecoder {
   readonly #options: DecoderOptions
-  readonly #age: RecordAge | undefined
   readonly #open = new Map<Stream, OpenLine>()
   #skipLines = 0
   #startsWithin = false
@@ -69,7 +68,6 @@ export class LogDecoder {
 
   constructor(options: DecoderOptions) {
     this.#options = options
-    this.#age = options.sinceMs === undefined ? undefined : new RecordAge(options.sinceMs)
   }
 
   /** The number of complete lines so far, including those left out by `skip`. */
@@ -186,8 +184,10 @@ export class LogDecoder {
   #openLine(text: Buffer, start: number, record: LogRecord): OpenLine {
     const found = this.#open.get(record.stream)
     if (found !== undefined) return found
-    const dropped = this.#age?.isOld(text, start, record.timeEnd) ?? false
-    const parts = this.#options.timestamps && !dropped ? [fixedWidthTime(text, start, record.timeEnd)] : []
+    const { sinceMs, timestamps } = this.#options
+    // Each record is examined, since times decrease where the clock was set back.
+    const dropped = sinceMs !== undefined && recordTimeMs(text, start, record.timeEnd) < sinceMs
+    const parts = timestamps && !dropped ? [fixedWidthTime(text, start, record.timeEnd)] : []
     return { parts, keptBytes: 0, dropped, shown: false }
   }
 
@@ -270,48 +270,31 @@ interface LogRecord {
   readonly textStart: number
 }
 
+/** Up to the tag, which is `P` or `F`; what follows of it, and other tags behind colons, count for nothing. */
+const recordHead = /^([^ ]{10}T[^ ]{9,52}) (stdout|stderr) ([PF])/u
+const longestHeadBytes = 80
 const space = 0x20
-const letterT = 0x54
-const letterZ = 0x5a
-/** Longer than any time. */
-const longestTime = 64
-/** `2026-01-31T09:30:00` */
-const secondsLength = 19
 
 /**
  * Reads the head of the record that stands in `buffer` from `start` to `end` (its newline not included);
  * undefined where it is no such record (CRI's log format, kubernetes design-proposals `kubelet-cri-logging`).
  */
-export function parseLogRecord(buffer: Uint8Array, start: number, end: number): LogRecord | undefined {
-  const timeEnd = findSpace(buffer, start, Math.min(end, start + longestTime))
-  // `stdout` and `stderr` have six letters; a tag, or tags joined by colons, and a space follow.
-  const streamEnd = timeEnd + 7
-  if (timeEnd - start <= secondsLength || buffer[start + 10] !== letterT) return undefined
-  if (streamEnd + 2 > end || buffer[streamEnd] !== space) return undefined
-  const stream = streamName(buffer, timeEnd + 1)
-  if (stream === undefined) return undefined
-  const tag = buffer[streamEnd + 1]
-  if (tag !== 0x50 && tag !== 0x46) return undefined
-  const found = findSpace(buffer, streamEnd + 1, end)
-  const tagEnd = found < 0 ? end : found
-  return { stream, partial: tag === 0x50, timeEnd, textStart: Math.min(tagEnd + 1, end) }
-}
-
-/** Never reads beyond `end`, where other records follow. */
-function findSpace(buffer: Uint8Array, start: number, end: number): number {
-  for (let at = start; at < end; at += 1) if (buffer[at] === space) return at
-  return -1
-}
-
-function streamName(buffer: Uint8Array, start: number): 'stdout' | 'stderr' | undefined {
-  if (buffer[start] !== 0x73 || buffer[start + 1] !== 0x74 || buffer[start + 2] !== 0x64) return undefined
-  const rest = String.fromCharCode(...buffer.subarray(start + 3, start + 6))
-  if (rest === 'out') return 'stdout'
-  return rest === 'err' ? 'stderr' : undefined
+export function parseLogRecord(buffer: Buffer, start: number, end: number): LogRecord | undefined {
+  const head = recordHead.exec(buffer.toString('latin1', start, Math.min(end, start + longestHeadBytes)))
+  if (head === null) return undefined
+  const [text, time = '', stream, tag] = head
+  const tagStart = start + text.length
+  const toSpace = buffer.subarray(tagStart, end).indexOf(space)
+  return {
+    stream: stream === 'stdout' ? 'stdout' : 'stderr',
+    partial: tag === 'P',
+    timeEnd: start + time.length,
+    textStart: toSpace < 0 ? end : tagStart + toSpace + 1,
+  }
 }
 
 /** Wall milliseconds of a record's time (RFC 3339 with nanoseconds); NaN where it is none. */
-export function recordTimeMs(buffer: Buffer, start: number, timeEnd: number): number {
+function recordTimeMs(buffer: Buffer, start: number, timeEnd: number): number {
   return Date.parse(buffer.toString('latin1', start, timeEnd))
 }
 
@@ -325,28 +308,4 @@ function fixedWidthTime(buffer: Buffer, start: number, timeEnd: number): Buffer 
   if (parts === null) return Buffer.from(`${text} `, 'latin1')
   const [, seconds = '', fraction = '', zone = ''] = parts
   return Buffer.from(`${seconds}.${fraction.padEnd(9, '0')}${zone} `, 'latin1')
-}
-
-/** The last moment that has a year of four digits. */
-const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
-
-/** Whether a record is older than a moment; usually decided by comparing bytes. */
-export class RecordAge {
-  readonly #sinceMs: number
-  readonly #sinceSeconds: Buffer
-
-  /** @param sinceMs wall milliseconds */
-  constructor(sinceMs: number) {
-    this.#sinceMs = Math.min(Math.max(sinceMs, 0), lastMs)
-    this.#sinceSeconds = Buffer.from(new Date(this.#sinceMs).toISOString().slice(0, secondsLength))
-  }
-
-  /** Examines each record separately, since times decrease where the clock was set back. */
-  isOld(buffer: Buffer, start: number, timeEnd: number): boolean {
-    if (buffer[timeEnd - 1] === letterZ) {
-      const order = buffer.compare(this.#sinceSeconds, 0, secondsLength, start, start + secondsLength)
-      if (order !== 0) return order < 0
-    }
-    return recordTimeMs(buffer, start, timeEnd) < this.#sinceMs
-  }
 }

@@ -1,9 +1,9 @@
-/* Reading a container's log from a time, or its last lines, without reading all of it. */
+/* Reading a container's log from a time, or its last lines. */
 import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { errorCode, ifThere } from '../base/errors.ts'
-import { LogDecoder, parseLogRecord, RecordAge } from './log-decoder.ts'
+import { LogDecoder, parseLogRecord } from './log-decoder.ts'
 import type { ReadLogOptions } from './log-decoder.ts'
 import { closeLog, openLog } from './log-files.ts'
 import type { LogFile } from './log-files.ts'
@@ -82,14 +82,7 @@ export async function planLogRead(
       sinceMs === undefined || modifiedMs >= sinceMs - clockSlackMs || index === files.length - 1,
   )
   if (tailLines !== undefined) return planTail(wanted, tailLines, searchBytes)
-  const parts: { file: LogFile; offset: number }[] = []
-  for (const file of wanted) {
-    const { handle } = file
-    const offset =
-      sinceMs === undefined || handle === undefined ? 0 : await findSince(handle, file.sizeBytes, sinceMs)
-    parts.push({ file, offset })
-  }
-  return { parts, surplusLines: 0, startsWithin: false }
+  return { parts: wanted.map((file) => ({ file, offset: 0 })), surplusLines: 0, startsWithin: false }
 }
 
 /** Goes back through the files until there are enough lines. */
@@ -141,56 +134,7 @@ export async function* readCompressed(path: string): AsyncGenerator<Buffer, void
   }
 }
 
-/** A file up to this size is read from its start. */
-const smallBytes = 16 * 1024 * 1024
-/** The least distance between two samples of a file, in bytes. */
-const leastStepBytes = 1024 * 1024
-/** The most samples of a file. */
-const maxLooks = 1024
-/** The bytes that a sample reads, first and then, to find a record's beginning. */
-const lookBytes = [4 * 1024, 64 * 1024]
 const newline = 0x0a
-
-/**
- * The offset from which to read the first `sizeBytes` bytes of a log for records of `sinceMs` or later: the beginning
- * of a record before which all are older. Samples at most 1024 places, at even distances of at least 1 MiB. It is no
- * binary search, since times decrease where the clock was set back; it misses later times only where they lie between
- * two samples.
- */
-export async function findSince(handle: FileHandle, sizeBytes: number, sinceMs: number): Promise<number> {
-  if (sizeBytes <= smallBytes) return 0
-  const age = new RecordAge(sinceMs)
-  const stepBytes = Math.max(leastStepBytes, Math.ceil(sizeBytes / maxLooks))
-  let start = 0
-  for (let at = stepBytes; at < sizeBytes; at += stepBytes) {
-    const offset = await findOldRecord(handle, at, sizeBytes, age)
-    if (offset === undefined) break
-    start = offset
-  }
-  return start
-}
-
-/** The beginning of the first record after `at`; undefined where it is new, or isn't found. */
-async function findOldRecord(
-  handle: FileHandle,
-  at: number,
-  sizeBytes: number,
-  age: RecordAge,
-): Promise<number | undefined> {
-  for (const length of lookBytes) {
-    const block = Buffer.allocUnsafe(Math.min(length, sizeBytes - at))
-    await readFully(handle, block, at)
-    for (let end = block.indexOf(newline); end !== -1;) {
-      const start = end + 1
-      end = block.indexOf(newline, start)
-      if (end === -1) break
-      const record = parseLogRecord(block, start, end)
-      if (record === undefined) continue
-      return age.isOld(block, start, record.timeEnd) ? at + start : undefined
-    }
-  }
-  return undefined
-}
 
 /** From `offset` to the end of the file there are `lines` lines. */
 export interface Tail {

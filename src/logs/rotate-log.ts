@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream, statSync } from 'node:fs'
-import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -39,25 +39,15 @@ export async function rotateLog(options: RotateLogOptions): Promise<boolean> {
 }
 
 /**
- * Whether `rotateLog` may have anything to do. For a running container this doesn't touch the disk: the runtime has the
- * live file open, which keeps its metadata in memory. Throws what the file system throws.
+ * Undefined where there is no directory. Of a log below its limit only the live file is looked at, and the disk isn't
+ * touched: the runtime has it open, which keeps its metadata in memory.
  */
-export function mayRotateLog({
-  directory,
-  restartCount,
-  limits,
-}: Pick<RotateLogOptions, 'directory' | 'restartCount' | 'limits'>): boolean {
-  const live = statSync(`${directory}/${restartCount}.log`, { throwIfNoEntry: false })
-  return live === undefined || live.size >= limits.maxSizeBytes
-}
-
-/** Undefined where there is no directory. Of a log below its limit only the live file is looked at. */
 async function readLogFacts(
   directory: string,
   live: string,
   limits: LogLimits,
 ): Promise<LogFacts | undefined> {
-  const liveSizeBytes = (await ifThere(stat(join(directory, live))))?.size
+  const liveSizeBytes = statSync(join(directory, live), { throwIfNoEntry: false })?.size
   if (liveSizeBytes !== undefined && liveSizeBytes < limits.maxSizeBytes)
     return { live, liveSizeBytes, rotated: [] }
   const names = await ifThere(readdir(directory))

@@ -1,5 +1,4 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { TurnPace } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
@@ -10,8 +9,9 @@ import type { LogTotal } from '../../config/log-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { planLogLimits } from '../../decide/node/plan-logs.ts'
 import type { LogLimits, LogSpaceFacts } from '../../decide/node/plan-logs.ts'
-import { mayRotateLog, rotateLog } from '../../logs/rotate-log.ts'
-import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
+import type { LoggedContainer } from '../../logs/container-log-directories.ts'
+import { rotateLog } from '../../logs/rotate-log.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
 import type { StateReport } from '../../store/state-report.ts'
 import type { NodeJob } from './node-jobs.ts'
@@ -23,7 +23,6 @@ export interface LogSpace {
   remove(path: string): Promise<void>
   /** The most that all logs may take; undefined for no limit. */
   totalBytes(): Promise<number | undefined>
-  availableBytes(): Promise<number>
   readonly keptMs: number
 }
 
@@ -34,11 +33,6 @@ interface LimitedLogs extends LogSpace {
   readonly clock: Clock
   readonly logger: Logger
 }
-
-/** While the logs are this far from their limit, and no pod is removed, they are measured less often. */
-const wideMarginBytes = 64 * 1024 * 1024
-/** The longest interval of measurements, since other writes and removals can hide the growth of logs. */
-const longestRestMs = 300_000
 
 /** The least limit of a percentage, where that is at most half of the disk. */
 const leastTotalBytes = 100 * 1024 * 1024
@@ -58,15 +52,8 @@ export async function logLimitBytes(
 }
 
 /** In the meantime rotation bounds each log. */
-const periodMs = 30_000
+const periodMs = 60_000
 const deadlineMs = 300_000
-
-/** Until when the logs need no measurement. */
-interface Rest {
-  readonly untilMs: number
-  /** Unless the disk has less available than this: logs may have used the difference. */
-  readonly leastAvailableBytes: number
-}
 
 /**
  * Bounds the size of all logs together, and removes those of removed pods after their retention. The kubelet has no
@@ -74,38 +61,14 @@ interface Rest {
  */
 export function logLimitsJob(options: LimitedLogs): NodeJob {
   const { clock, logger, keptMs } = options
-  let rest: Rest | undefined
-  /** Those of the last measure. */
-  let measured: ReadonlySet<PodUid> | undefined
-  /** Whether a pod has gone since then; undefined before the first. */
-  const hasLost = (uids: ReadonlySet<PodUid>): boolean | undefined =>
-    measured && [...measured].some((uid) => !uids.has(uid))
-  const isResting = async (uids: ReadonlySet<PodUid>): Promise<boolean> =>
-    rest !== undefined &&
-    clock.monotonicMs() < rest.untilMs &&
-    hasLost(uids) === false &&
-    (await options.availableBytes()) > rest.leastAvailableBytes
-  const planRest = async (marginBytes: number, nextChangeMs: number): Promise<Rest | undefined> => {
-    if (marginBytes < wideMarginBytes) return undefined
-    const restMs = Math.min(longestRestMs, nextChangeMs)
-    const leastAvailableBytes = (await options.availableBytes()) - marginBytes / 2
-    return { untilMs: clock.monotonicMs() + restMs, leastAvailableBytes }
-  }
   return {
     name: 'limit-logs',
     periodMs,
     deadlineMs,
     async run(signal) {
-      const found = options.pods()
-      if (found === undefined) return
-      const pods = [...found]
-      const uids = new Set(pods.map(({ uid }) => uid))
-      if (await isResting(uids)) return
-      // The logs of a pod that was just removed may be about to be marked as kept.
-      const isAsBefore = hasLost(uids) === false
-      rest = undefined
-      measured = uids
-      const facts = await options.measure(pods)
+      const pods = options.pods()
+      if (pods === undefined) return
+      const facts = await options.measure([...pods])
       const totalBytes = await options.totalBytes()
       const plan = planLogLimits(facts, { totalBytes, keptMs }, clock.wallMs())
       for (const path of [...plan.directories, ...plan.files]) {
@@ -114,15 +77,7 @@ export function logLimitsJob(options: LimitedLogs): NodeJob {
       }
       for (const path of plan.directories) logger.info({ path }, 'removed the logs of a removed pod')
       if (plan.files.length > 0) logger.info({ count: plan.files.length }, 'removed the oldest rotated logs')
-      if (totalBytes === undefined || plan.leftBytes <= totalBytes) {
-        const expiriesMs = facts.kept.map(({ removedAtMs }) => removedAtMs + keptMs - clock.wallMs())
-        const nextLookMs = isAsBefore ? Infinity : Math.max(keptMs, periodMs)
-        rest = await planRest(
-          (totalBytes ?? Infinity) - plan.leftBytes,
-          Math.min(nextLookMs, ...expiriesMs.filter((dueMs) => dueMs > 0)),
-        )
-        return
-      }
+      if (totalBytes === undefined || plan.leftBytes <= totalBytes) return
       throw new PoddError(
         'LOG_SPACE',
         // Without the current size: it changes with each run, and a changed message is logged again.
@@ -158,7 +113,7 @@ export function logRotationJob(options: RotatedLogs): NodeJob {
     deadlineMs,
     async run(signal) {
       const failures: unknown[] = []
-      const rotate = async ({ pod, container: { id, name, restartCount } }: LargeLog): Promise<void> => {
+      const rotate = async (pod: ObservedPod, { id, name, restartCount }: LoggedContainer): Promise<void> => {
         signal.throwIfAborted()
         await rotateLog({
           directory: directory(pod, name),
@@ -173,41 +128,19 @@ export function logRotationJob(options: RotatedLogs): NodeJob {
           signal,
         })
       }
+      const logs = [...options.pods()].flatMap((pod) =>
+        pod.containers
+          .filter(({ state }) => state === 'running')
+          .map((container) => () => rotate(pod, container)),
+      )
       await mapBounded(
-        await findLargeLogs(options),
-        (log) => rotate(log).catch((error: unknown) => void failures.push(error)),
+        logs,
+        (rotateOne) => rotateOne().catch((error: unknown) => void failures.push(error)),
         options.workers,
       )
       if (failures.length > 0) throw failures[0]
     },
   }
-}
-
-interface LargeLog {
-  readonly pod: ObservedPod
-  readonly container: ObservedContainer
-}
-
-/** The logs that need rotation; one that can't be examined is included, so that the rotation reports why. */
-async function findLargeLogs({ pods, directory, limits, clock }: RotatedLogs): Promise<readonly LargeLog[]> {
-  const pace = new TurnPace(clock)
-  const found: LargeLog[] = []
-  // Some may come and go between two turns.
-  const listed = [...pods()]
-  for (const pod of listed) {
-    if (pace.isOver) await pace.next()
-    for (const container of pod.containers) {
-      if (container.state !== 'running') continue
-      const { name, restartCount } = container
-      try {
-        if (!mayRotateLog({ directory: directory(pod, name), restartCount, limits })) continue
-      } catch {
-        // The rotation fails on it too, such as on a loop of links, and logs why.
-      }
-      found.push({ pod, container })
-    }
-  }
-  return found
 }
 
 function isRunning({ pods }: RotatedLogs, uid: PodUid, id: ContainerId): boolean {

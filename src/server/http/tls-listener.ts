@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
-import type { TLSSocket } from 'node:tls'
+import { TLSSocket } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
@@ -28,9 +27,8 @@ const maxHeaderBytes = 128 * 1024
 const handshakeMs = 10_000
 
 /**
- * The API over TLS, for clients with a certificate or a token. TLS, which takes memory, is loaded when the first client
- * connects. Throws PoddError SOCKET_FAILED where it can't listen, and the system's error where the authority's files can't be
- * read or written.
+ * The API over TLS, for clients with a certificate or a token. Throws PoddError SOCKET_FAILED where it can't listen, and the
+ * system's error where the authority's files can't be read or written.
  */
 export async function listenOverTls(
   handler: ApiHandler,
@@ -40,41 +38,16 @@ export async function listenOverTls(
   clock: Clock,
   logger: Logger,
 ): Promise<TlsListener> {
-  authority.server()
-  const gate = createServer()
-  gate.maxConnections = maxConnections
-  let listener: HttpListener | undefined
-  const open = (first: Socket): void => {
-    // Nothing of it has been read: a socket emits no event before the next turn of the event loop.
-    try {
-      listener = createTlsListener(handler, authority, readToken, clock, logger)
-    } catch (error) {
-      logger.error({ err: error }, "cannot read or make the certificate of podd's API")
-      first.destroy()
-      gate.once('connection', open)
-      return
-    }
-    const { server } = listener
-    server.once('listening', () => server.emit('connection', first))
-    // It takes over the listening socket from the gate.
-    server.listen(gate)
-  }
-  gate.once('connection', open)
-  const listening = once(gate, 'listening')
-  gate.listen({ host: address.host, port: address.port })
+  const listener = createTlsListener(handler, authority, readToken, clock, logger)
+  const { server } = listener
+  const listening = once(server, 'listening')
+  server.listen({ host: address.host, port: address.port })
   await listening.catch((error: unknown) => {
     throw cannotListen(address, 'api.listen', error)
   })
-  const bound = gate.address()
+  const bound = server.address()
   const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
-  return {
-    address: { host: address.host, port },
-    close: async (graceMs) => {
-      if (listener !== undefined) return listener.close(graceMs)
-      gate.close()
-      await once(gate, 'close')
-    },
-  }
+  return { address: { host: address.host, port }, close: (graceMs) => listener.close(graceMs) }
 }
 
 function createTlsListener(
@@ -84,7 +57,6 @@ function createTlsListener(
   clock: Clock,
   logger: Logger,
 ): HttpListener {
-  const { TLSSocket: EncryptedSocket } = process.getBuiltinModule('node:tls')
   const limits = new RequestLimits(clock)
   const unknown = new UnknownConnections()
   const context = () => {
@@ -105,8 +77,7 @@ function createTlsListener(
     maxHeaderBytes,
     identify(request) {
       const { socket } = request
-      if (!(socket instanceof EncryptedSocket))
-        throw new PoddError('INTERNAL', 'this connection is not encrypted')
+      if (!(socket instanceof TLSSocket)) throw new PoddError('INTERNAL', 'this connection is not encrypted')
       const unknownClient = `${anonymous.name} ${socket.remoteAddress}`
       const identity = identify(socket, request, () => limits.take(unknownClient))
       if (identity === anonymous) limits.take(unknownClient)
@@ -118,7 +89,7 @@ function createTlsListener(
     },
     isStill(request, { name, groups }) {
       const { socket } = request
-      if (!(socket instanceof EncryptedSocket)) return false
+      if (!(socket instanceof TLSSocket)) return false
       try {
         const now = identifyClient(socket, request, readToken, clock.wallMs())
         return now.name === name && now.groups.join('\n') === groups.join('\n')

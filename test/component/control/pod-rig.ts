@@ -392,7 +392,6 @@ export class PodRig {
         measure: async () => ({ files: [], kept: [] }),
         remove: async () => {},
         totalBytes: async () => undefined,
-        availableBytes: async () => Infinity,
         keptMs: 0,
       },
       orphans: {

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { errorMessage } from '../../../src/base/errors.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import type { LogsOfRemovedPod } from '../../../src/decide/node/plan-logs.ts'
 import { logLimitBytes, logLimitsJob } from '../../../src/control/node/logs.ts'
 import { ContainerLogDirectories, removeLogs } from '../../../src/logs/container-log-directories.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -49,7 +48,6 @@ async function limit(logs: ContainerLogDirectories, keptMs: number, totalBytes?:
     measure: (pods) => logs.measure(pods),
     remove: removeLogs,
     totalBytes: async () => totalBytes,
-    availableBytes: async () => 0,
     keptMs,
     clock,
     logger: silentLogger,
@@ -99,97 +97,11 @@ describe('the limit of all logs', () => {
       measure: () => Promise.reject(new Error('not to be measured')),
       remove: () => Promise.reject(new Error('not to be removed')),
       totalBytes: async () => 0,
-      availableBytes: async () => 0,
       keptMs: 0,
       clock,
       logger: silentLogger,
     })
     await expect(job.run(new AbortController().signal)).resolves.toBeUndefined()
-  })
-
-  describe('is far away', () => {
-    let looks: number
-    let disk: number
-    let kept: readonly LogsOfRemovedPod[]
-    let pods: (typeof web)[]
-    beforeEach(() => {
-      pods = [web, old]
-      looks = 0
-      disk = 1000 * mebibyte
-      kept = []
-    })
-
-    function lookAgain(totalBytes: number | undefined, keptMs = hourMs): () => Promise<number> {
-      const job = logLimitsJob({
-        pods: () => pods,
-        measure: async () => {
-          looks += 1
-          return { files: [], kept }
-        },
-        remove: async () => {},
-        totalBytes: async () => totalBytes,
-        availableBytes: async () => disk,
-        keptMs,
-        clock,
-        logger: silentLogger,
-      })
-      return async () => {
-        await job.run(new AbortController().signal)
-        return looks
-      }
-    }
-
-    it.each([100 * mebibyte, undefined])(
-      'of %s bytes: all logs are measured each five minutes',
-      async (total) => {
-        const look = lookAgain(total)
-        expect(await look()).toBe(1)
-        await clock.advance(299_000)
-        expect(await look()).toBe(1)
-        await clock.advance(2_000)
-        expect(await look()).toBe(2)
-      },
-    )
-
-    it('unless the disk has lost half of what is left to it', async () => {
-      const look = lookAgain(100 * mebibyte)
-      expect(await look()).toBe(1)
-      disk -= 49 * mebibyte
-      expect(await look()).toBe(1)
-      disk -= mebibyte
-      expect(await look()).toBe(2)
-    })
-
-    it('unless logs of a removed pod are due', async () => {
-      const look = lookAgain(100 * mebibyte)
-      kept = [{ directory: 'old', removedAtMs: clock.wallMs() + 60_000 - hourMs, files: [] }]
-      expect(await look()).toBe(1)
-      await clock.advance(59_000)
-      expect(await look()).toBe(1)
-      await clock.advance(2_000)
-      expect(await look()).toBe(2)
-    })
-
-    it('also where none are kept of removed pods, unless a pod has just gone', async () => {
-      const look = lookAgain(100 * mebibyte, 0)
-      const lookLater = async (): Promise<number> => {
-        await clock.advance(30_000)
-        return look()
-      }
-      expect([await look(), await lookLater(), await lookLater(), await lookLater()]).toEqual([1, 2, 2, 2])
-      pods = [web]
-      expect([await lookLater(), await lookLater(), await lookLater()]).toEqual([3, 4, 4])
-      pods = [web, { ...old, uid: 'uid-3' }]
-      expect([await lookLater(), await lookLater()]).toEqual([4, 4])
-      await clock.advance(300_000)
-      expect(await look()).toBe(5)
-    })
-
-    it('and it is not: they are measured at each look', async () => {
-      const look = lookAgain(60 * mebibyte)
-      expect(await look()).toBe(1)
-      expect(await look()).toBe(2)
-    })
   })
 
   it.each([

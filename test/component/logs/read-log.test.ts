@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findSince, findTail, readLog } from '../../../src/logs/read-log.ts'
+import { findTail, readLog } from '../../../src/logs/read-log.ts'
 import { LogDecoder } from '../../../src/logs/log-decoder.ts'
 import { listLogInstances } from '../../../src/logs/log-files.ts'
 import type { ReadLogOptions } from '../../../src/logs/log-decoder.ts'
@@ -147,68 +147,6 @@ describe('findTail', () => {
       readBytes.push(counted.readBytes())
     }
     expect(readBytes).toEqual([64 * 1024, 64 * 1024])
-  })
-})
-
-describe('findSince', () => {
-  const line = (atMs: number): string => `${new Date(atMs).toISOString()} stdout F ${'x'.repeat(4000)}\n`
-  const startMs = Date.parse('2026-01-01T00:00:00Z')
-
-  /** A record for each second, all of the same length. */
-  async function writeSeconds(seconds: readonly number[]): Promise<string> {
-    const path = join(directory, '0.log')
-    await writeFile(path, seconds.map((second) => line(startMs + second * 1000)).join(''))
-    return path
-  }
-
-  async function find(path: string, sinceSecond: number) {
-    const { handle, readBytes } = await openCounting(path)
-    const { size } = await handle.stat()
-    const offset = await findSince(handle, size, startMs + sinceSecond * 1000)
-    await handle.close()
-    return { offset, readBytes: readBytes(), record: offset / line(startMs).length, size }
-  }
-
-  const growing = Array.from({ length: 10_000 }, (_, index) => index)
-
-  it('begins less than 2 MiB before a second', async () => {
-    const path = await writeSeconds(growing)
-    for (const second of [0, 1, 500, 5000, 9000, 9999, 20_000]) {
-      const { record, readBytes, size } = await find(path, second)
-      const wanted = Math.min(second, growing.length)
-      expect(Number.isInteger(record)).toBe(true)
-      expect(record).toBeLessThanOrEqual(wanted)
-      expect(wanted - record).toBeLessThan(2 * 262)
-      expect(readBytes).toBeLessThan(size / 12)
-    }
-  })
-
-  it('begins before the first new line where the clock was set back afterwards', async () => {
-    // The first thousand lines bear times of the future.
-    const seconds = growing.map((index) => (index < 2000 && index >= 1000 ? index + 100_000 : index))
-    const { record } = await find(await writeSeconds(seconds), 9000)
-    expect(record).toBeLessThanOrEqual(1000)
-  })
-
-  it('begins with the file where nothing in it can be read', async () => {
-    const path = join(directory, '0.log')
-    await writeFile(path, '')
-    await truncate(path, 64 * 1024 ** 2)
-    expect((await find(path, 0)).offset).toBe(0)
-  })
-
-  it('takes no more looks into a file of 4 GiB than 1024', async () => {
-    const path = join(directory, '0.log')
-    const handle = await open(path, 'w')
-    // Records where it looks, and holes in between.
-    const stepBytes = 4 * 1024 ** 2
-    for (let step = 0; step < 1024; step += 1)
-      await handle.write(`\n${line(startMs + step)}`, step * stepBytes)
-    await handle.truncate(1024 * stepBytes)
-    await handle.close()
-    const { offset, readBytes } = await find(path, 100)
-    expect(offset).toBe(1023 * stepBytes + 1)
-    expect(readBytes).toBeLessThanOrEqual(1023 * 4 * 1024)
   })
 })
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { mayRotateLog, rotateLog } from '../../../src/logs/rotate-log.ts'
+import { rotateLog } from '../../../src/logs/rotate-log.ts'
 
 let directory = ''
 beforeEach(() => {
@@ -56,15 +56,6 @@ describe('rotateLog', () => {
     expect(await rotate(1)).toBe(false)
     rmSync(directory, { recursive: true })
     expect(await rotate(1)).toBe(false)
-  })
-
-  it('may have work where the live file is at its limit, or is not there', () => {
-    const may = (): boolean => mayRotateLog({ directory, restartCount: 0, limits })
-    expect(may()).toBe(true)
-    write('0.log', '123456789')
-    expect(may()).toBe(false)
-    write('0.log', '1234567890')
-    expect(may()).toBe(true)
   })
 
   it('has the live file made at the next look where the runtime did not answer', async () => {
