@@ -160,6 +160,7 @@ function isSameDocument(document: SourceDocument, saved: SourceDocument | undefi
   if (document === saved) return true
   return (
     document.written === saved?.written &&
+    document.signedBy === saved?.signedBy &&
     sameData(document.manifest, saved?.manifest) &&
     sameData(document.place, saved?.place)
   )

@@ -32,6 +32,8 @@ export interface UnverifiedManifest {
 
 /** What has a good signature. */
 export interface VerifiedManifest {
+  /** The key that has signed it. */
+  readonly keyId: string
   /** Call it once the content was decoded well: then nothing older is taken any more. */
   readonly accept: () => void
 }
@@ -79,7 +81,7 @@ export class ManifestVerifier {
     const at = { timestamp, digest: createHash('sha256').update(content).digest('hex') }
     const newest = await this.#accepted.findNewer(places, at, this.#keys)
     if (newest === undefined)
-      return { accept: () => places.forEach((place) => this.#accepted.accept(place, keyId, at)) }
+      return { keyId, accept: () => places.forEach((place) => this.#accepted.accept(place, keyId, at)) }
     if ('message' in newest) return newest
     const isOlder = timestamp < newest.timestamp
     const relation = isOlder ? 'older than' : 'not newer than, and of other content than,'
@@ -93,6 +95,13 @@ export class ManifestVerifier {
   async flush(): Promise<void> {
     await this.#accepted.flush()
   }
+}
+
+/** What was decoded of a content, with the key that has signed it; undefined where it need not be signed. */
+export function asSigned(result: DecodeResult, verified: VerifiedManifest | undefined): DecodeResult {
+  if (verified === undefined) return result
+  const { keyId: signedBy } = verified
+  return { ...result, documents: result.documents.map((document) => ({ ...document, signedBy })) }
 }
 
 /** Whether something was taken of a content: of one that holds nothing but errors, nothing was. */

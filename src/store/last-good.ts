@@ -136,9 +136,9 @@ export function createLastGoodStore(
 
 /** A document as it stands in a file of podd's; `parseDocument` reads it. */
 export function documentToText(document: SourceDocument): string {
-  const { place, written, manifest } = document
+  const { place, written, signedBy, manifest } = document
   const owner = isPodDocument(document) ? document.owner : undefined
-  return JSON.stringify({ ...place, ...(owner !== undefined && { owner }), written, manifest })
+  return JSON.stringify({ ...place, ...(owner !== undefined && { owner }), written, signedBy, manifest })
 }
 
 /** @param head a JSON object with the other fields */
@@ -178,8 +178,11 @@ function readLines(
 export function parseDocument(item: unknown): readonly SourceDocument[] {
   if (!isJsonObject(item) || !isJsonObject(item['manifest']) || typeof item['path'] !== 'string') return []
   const manifest: JsonObject = item['manifest']
-  const { path, line, column, owner, written } = item
-  const asWritten = typeof written === 'string' ? { written } : {}
+  const { path, line, column, owner, written, signedBy } = item
+  const origin = {
+    ...(typeof written === 'string' && { written }),
+    ...(typeof signedBy === 'string' && { signedBy }),
+  }
   try {
     const place = {
       path,
@@ -187,8 +190,8 @@ export function parseDocument(item: unknown): readonly SourceDocument[] {
       ...(typeof column === 'number' && { column }),
     }
     return isObjectKind(manifest['kind'])
-      ? [{ object: objectFromManifest(manifest), manifest, place, ...asWritten }]
-      : [{ pod: podFromManifest(manifest), manifest, place, ...asWritten, ...ownerOf(owner) }]
+      ? [{ object: objectFromManifest(manifest), manifest, place, ...origin }]
+      : [{ pod: podFromManifest(manifest), manifest, place, ...origin, ...ownerOf(owner) }]
   } catch {
     // Validation may be stricter than that of the podd that wrote it.
     return []

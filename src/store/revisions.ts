@@ -192,7 +192,7 @@ const verdicts = ['progressing', 'healthy', 'failed', 'superseded'] as const
 
 function parseRevision(value: Json): Revision | undefined {
   if (!isJsonObject(value)) return undefined
-  const { number, hash, hashWithoutSecrets, written, pods, atMs, sourceRevision, digest } = value
+  const { number, hash, hashWithoutSecrets, written, signedBy, pods, atMs, sourceRevision, digest } = value
   const verdict = verdicts.find((each) => each === value['verdict'])
   if (typeof number !== 'number' || typeof hash !== 'string' || verdict === undefined) return undefined
   return {
@@ -203,6 +203,7 @@ function parseRevision(value: Json): Revision | undefined {
     verdict,
     ...(typeof hashWithoutSecrets === 'string' && { hashWithoutSecrets }),
     ...(typeof written === 'string' && { written }),
+    ...(Array.isArray(signedBy) && { signedBy: signedBy.filter((id) => typeof id === 'string') }),
     ...(typeof sourceRevision === 'string' && { sourceRevision }),
     ...(typeof digest === 'string' && { digest }),
     ...parseFailure(value['failure']),

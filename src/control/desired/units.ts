@@ -3,7 +3,7 @@ import type { Timer } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { Semaphore } from '../../base/waits.ts'
 import type { PodTrack } from '../../decide/updates/health-gate.ts'
-import { asWritten, revisionOf } from '../../decide/updates/unit-revisions.ts'
+import { asWritten, noteTrust, revisionOf } from '../../decide/updates/unit-revisions.ts'
 import type { UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import type { SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
@@ -72,9 +72,13 @@ export class Units {
     this.#store = store
   }
 
-  /** Reads the records of an earlier podd. Never throws. */
-  async load(): Promise<void> {
-    for (const record of await this.#store.load()) this.known.set(unitKey(record), record)
+  /**
+   * Reads the records of an earlier podd. Never throws.
+   * @param trusted see `noteTrust`
+   */
+  async load(trusted: (source: SourceName) => readonly string[] | undefined): Promise<void> {
+    for (const record of await this.#store.load())
+      this.known.set(unitKey(record), noteTrust(record, trusted(record.source)))
   }
 
   stop(): void {

@@ -2,6 +2,7 @@ import type { PodObject } from '../../api/resource.ts'
 import { formatTime, mapInTurns, PacedWork, TurnPace } from '../../base/clock.ts'
 import type { Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
+import { parseSigningKey } from '../../base/minisign.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import { renamePod } from '../../decide/sources/merge-snapshots.ts'
@@ -39,6 +40,7 @@ import {
   revisionOf,
   rollBackTo,
   takeUp,
+  signersOf,
   unitsOf,
   writtenOf,
 } from '../../decide/updates/unit-revisions.ts'
@@ -63,7 +65,12 @@ import type { Workloads } from './workloads.ts'
 /** What updates are judged by. */
 type GateSettings = Pick<
   PoddConfig,
-  'updateMinReadyMs' | 'updateCrashes' | 'updateProgressDeadlineMs' | 'updateRollback' | 'podNameSuffix'
+  | 'updateMinReadyMs'
+  | 'updateCrashes'
+  | 'updateProgressDeadlineMs'
+  | 'updateRollback'
+  | 'podNameSuffix'
+  | 'sources'
 >
 
 /** A unit as the API shows it. */
@@ -122,7 +129,7 @@ export class UpdateGate {
 
   /** Reads the records of an earlier podd. To be called before anything is offered. Never throws. */
   async begin(): Promise<void> {
-    await this.#units.load()
+    await this.#units.load((source) => trustedKeys(this.#settings, source))
     this.#env.statuses.subscribe(({ object }) => this.#notePod(podKey(object.metadata)))
   }
 
@@ -330,6 +337,7 @@ export class UpdateGate {
     const whole = {
       ...(await this.#hashesOf(documents)),
       written: isCopy ? undefined : writtenOf(documents),
+      signedBy: signersOf(documents),
       pods: this.#podsOf(documents).length,
       sourceRevision: snapshot.revision,
       digest: snapshot.digest,
@@ -947,6 +955,12 @@ export class UpdateGate {
 
 /** Also while the last set that worked runs in place of its source. */
 const notGivenYet = 'its source has not been followed since podd started'
+
+/** The IDs of the keys that a source trusts; undefined where it demands no signature. */
+function trustedKeys({ sources }: GateSettings, name: SourceName): readonly string[] | undefined {
+  const keys = sources.find((each) => `${each.kind}:${each.name}` === name)?.verify?.keys
+  return keys?.flatMap((key) => parseSigningKey(key)?.id ?? [])
+}
 
 function isSameList(before: readonly SourceDocument[], after: readonly SourceDocument[]): boolean {
   return before.length === after.length && before.every((document, at) => document === after[at])

@@ -2,7 +2,7 @@
  * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL. Which
  * of them its source offers, which one is active, which one it goes back to, and why these differ.
  */
-import { canonicalJson } from '../../base/json.ts'
+import { canonicalJson, sameData } from '../../base/json.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { isBatchKind } from '../../pod/objects/workload-kinds.ts'
@@ -109,12 +109,20 @@ export function writtenOf(documents: readonly SourceDocument[]): string | undefi
   return digestText([...new Set(known)].toSorted().join('\n'))
 }
 
+/** The keys that have signed documents, by their IDs; undefined where one is not signed. */
+export function signersOf(documents: readonly SourceDocument[]): readonly string[] | undefined {
+  const known = documents.flatMap(({ signedBy }) => signedBy ?? [])
+  return known.length === 0 || known.length < documents.length ? undefined : [...new Set(known)].toSorted()
+}
+
 /** What a unit gives, as far as revisions go. */
 export interface UnitContent {
   /** Of its documents, as podd understood them when it was new; equal contents have equal hashes. */
   readonly hash: string
   /** Of what its source wrote; absent where an older podd recorded it. */
   readonly written?: string | undefined
+  /** The IDs of the keys that have signed it; absent where none had to, or where an older podd recorded it. */
+  readonly signedBy?: readonly string[] | undefined
   /** Of those without Secrets, by which a copy that was kept without them is known; absent where it has none. */
   readonly hashWithoutSecrets?: string | undefined
   /** How many pods it has. */
@@ -157,6 +165,8 @@ export interface Revision extends UnitContent {
   readonly atMs: number
   /** `superseded`: another one came before it was healthy. */
   readonly verdict: 'progressing' | 'healthy' | 'failed' | 'superseded'
+  /** A key that has signed it is no longer trusted: it is not gone back to. Derived anew with each start of podd. */
+  readonly isDistrusted?: boolean | undefined
   readonly failure?: RevisionFailure | undefined
   /** What its containers ran when it was found healthy. */
   readonly images?: readonly RanImage[] | undefined
@@ -263,7 +273,7 @@ const maxTries = 2
  * @param content as `matchWritten` gives it
  */
 export function offerContent(record: UnitRecord, content: UnitContent, nowMs: number): UnitRecord {
-  if (revisionOf(record, record.offered)?.hash === content.hash) return noteWritten(record, content)
+  if (revisionOf(record, record.offered)?.hash === content.hash) return noteOrigin(record, content)
   if (revisionOf(record, record.active)?.hash === content.hash)
     return { ...record, offered: record.active, pin: undefined }
   const failures = record.revisions.filter(
@@ -294,11 +304,27 @@ export function offerContent(record: UnitRecord, content: UnitContent, nowMs: nu
   }
 }
 
-/** What is offered is written otherwise than before, and means the same. */
-function noteWritten(record: UnitRecord, { hash, written }: UnitContent): UnitRecord {
-  const isKnown = record.revisions.every((each) => each.hash !== hash || each.written === written)
+/** What is offered is written or signed otherwise than before, and means the same. */
+function noteOrigin(record: UnitRecord, { hash, written, signedBy }: UnitContent): UnitRecord {
+  const isKnown = record.revisions.every(
+    (each) => each.hash !== hash || (each.written === written && sameData(each.signedBy, signedBy)),
+  )
   if (written === undefined || isKnown) return record
-  const revisions = record.revisions.map((each) => (each.hash === hash ? { ...each, written } : each))
+  const revisions = record.revisions.map((each) =>
+    each.hash === hash ? { ...each, written, signedBy, isDistrusted: undefined } : each,
+  )
+  return { ...record, revisions }
+}
+
+/**
+ * Marks the revisions that a key has signed which is not among those that its source trusts now.
+ * @param trusted the IDs of its keys; undefined where it demands no signature
+ */
+export function noteTrust(record: UnitRecord, trusted: readonly string[] | undefined): UnitRecord {
+  if (trusted === undefined) return record
+  const revisions = record.revisions.map((each) =>
+    each.signedBy?.some((id) => !trusted.includes(id)) === true ? { ...each, isDistrusted: true } : each,
+  )
   return { ...record, revisions }
 }
 
@@ -338,10 +364,10 @@ export function isJudged(record: UnitRecord): boolean {
   return record.active !== record.base || revisionOf(record, record.active)?.verdict !== 'healthy'
 }
 
-/** The revision that the unit would go back to: the last that was healthy, unless it has no pods. */
+/** The revision that the unit would go back to: the last that was healthy, unless it has no pods, or isn't trusted any more. */
 export function fallbackOf(record: UnitRecord): Revision | undefined {
   const base = record.base === record.active ? undefined : revisionOf(record, record.base)
-  return base !== undefined && base.pods > 0 ? base : undefined
+  return base !== undefined && base.pods > 0 && base.isDistrusted !== true ? base : undefined
 }
 
 /**
@@ -402,8 +428,11 @@ function withVerdict(
 export function previousOf(record: UnitRecord): Revision | undefined {
   const active = revisionOf(record, record.active)
   return record.revisions.findLast(
-    ({ number, hash, verdict }) =>
-      (verdict === 'healthy' || number === record.base) && number < record.active && hash !== active?.hash,
+    ({ number, hash, verdict, isDistrusted }) =>
+      (verdict === 'healthy' || number === record.base) &&
+      isDistrusted !== true &&
+      number < record.active &&
+      hash !== active?.hash,
   )
 }
 
@@ -420,6 +449,10 @@ export function rollBackTo(
         to === undefined
           ? `no healthy revision is kept before revision ${record.active}, which is active`
           : `revision ${to} is not kept; there are ${record.revisions.map(({ number }) => number).join(', ')}`,
+    }
+  if (target.isDistrusted === true)
+    return {
+      refusal: `revision ${target.number} is signed by key ${target.signedBy?.join(', ')}, and its source trusts others now`,
     }
   if (target.number === record.active) return { refusal: `revision ${target.number} is active already` }
   if (target.number === record.offered) return { record: resumeUnit(record) }
@@ -513,6 +546,9 @@ export function describeRecord(record: UnitRecord): string | undefined {
     return `revision ${offered} is not in effect as a whole, and stays: ${whyFailed(failed)}`
   if (failed?.verdict === 'failed' && fallbackOf(record) !== undefined)
     return `revision ${offered} failed, and is not rolled back: ${whyFailed(failed)}`
+  const base = record.base === active ? undefined : revisionOf(record, record.base)
+  if (failed?.verdict === 'failed' && base?.isDistrusted === true)
+    return `revision ${offered} failed, and revision ${base.number} is signed by a key that its source no longer trusts: ${whyFailed(failed)}`
   return undefined
 }
 

@@ -90,6 +90,7 @@ export interface PodDocument {
   readonly place: Place
   /** See `SourceDocument`. */
   readonly written?: string | undefined
+  readonly signedBy?: string | undefined
   /** Absent where the document is a Pod itself. */
   readonly owner?: PodOwner | undefined
   /** How long it has to be Ready to be healthy, and may take for that; what is left out follows podd's settings. */
@@ -106,13 +107,15 @@ export interface ObjectDocument {
   readonly place: Place
   /** See `SourceDocument`. */
   readonly written?: string | undefined
+  readonly signedBy?: string | undefined
   /** Absent of what comes from elsewhere. */
   readonly kept?: WrittenMetadata | undefined
 }
 
 /**
  * Any document of a source. `written`: a digest of all good documents of the text that it stood in, as they were written, so
- * that it stays what it is when podd understands more of them, or less; absent of what an older podd has kept.
+ * that it stays what it is when podd understands more of them, or less; absent of what an older podd has kept. `signedBy`: the
+ * ID of the key that has signed the text, where its source demands a signature.
  */
 export type SourceDocument = PodDocument | ObjectDocument
 

@@ -13,7 +13,7 @@ import { readUnchanged } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 import { longestRemovalMs } from '../source.ts'
 import type { OtherFiles } from '../source.ts'
-import { givesAny, readSignature } from '../verify-manifest.ts'
+import { asSigned, givesAny, readSignature } from '../verify-manifest.ts'
 import type { ManifestVerifier } from '../verify-manifest.ts'
 import { hasErrors } from './taken-files.ts'
 import type { FileContent, TakenFiles } from './taken-files.ts'
@@ -281,7 +281,7 @@ export async function readContent(
   // With other values the same text decodes differently.
   const { revision = 0 } = values ?? {}
   const hash = revision === 0 ? content.hash : `${content.hash} ${revision}`
-  const result = known(hash) ?? (await decode(bytes, { path, fieldValidation }))
+  const result = known(hash) ?? asSigned(await decode(bytes, { path, fieldValidation }), verified)
   if (givesAny(result)) verified?.accept()
   return { hash, result, endsCleanly: endsCleanly(bytes), isBraced: isBraced(bytes) }
 }

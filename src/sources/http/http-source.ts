@@ -17,7 +17,7 @@ import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
 import { LastGoodSaver, mergeLastGood, answerDeadline } from '../source.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
-import { givesAny, pathInUrl, signatureUrl } from '../verify-manifest.ts'
+import { asSigned, givesAny, pathInUrl, signatureUrl } from '../verify-manifest.ts'
 import type { ManifestVerifier, VerifiedManifest } from '../verify-manifest.ts'
 import { getOnce, readHeaders } from './http-get.ts'
 import type { HeaderFiles, HttpAnswer, HttpGet, Validators } from './http-get.ts'
@@ -75,8 +75,8 @@ class HttpLoop {
   #digest: string | undefined
   /** The digest of the answer whose signature was verified last. */
   #verified: string | undefined
-  /** The answer that was verified last, until it was decoded well. */
-  #unaccepted: VerifiedManifest | undefined
+  /** The answer that was verified last. */
+  #signed: VerifiedManifest | undefined
   /** The last answer had no good signature. */
   #isUnverified = false
   #published: string | undefined
@@ -248,7 +248,7 @@ class HttpLoop {
       return { ...verified, kind: 'failed', message, isUnverified: true }
     }
     this.#verified = digest
-    this.#unaccepted = verified
+    this.#signed = verified
     return answer
   }
 
@@ -293,12 +293,12 @@ class HttpLoop {
     const hash = revision === 0 ? digest : createHash('sha256').update(`${digest}\n${revision}`).digest('hex')
     if (hash === this.#hash) return
     const { decode, fieldValidation = 'Strict' } = this.#options
-    const result = await decode(bytes, { path: this.#location, fieldValidation })
+    const decoded = await decode(bytes, { path: this.#location, fieldValidation })
+    const result = asSigned(decoded, this.#signed)
     this.#documents = mergeLastGood(this.#documents, result)
     this.#documentProblems = result.problems
     if (givesAny(result)) {
-      this.#unaccepted?.accept()
-      this.#unaccepted = undefined
+      this.#signed?.accept()
     }
     this.#hash = hash
     this.#digest = digest

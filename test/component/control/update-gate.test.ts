@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
+import { parseSigningKey } from '../../../src/base/minisign.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { groupDocuments } from '../../../src/pod/objects/document.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
@@ -7,6 +8,7 @@ import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { createRevisionStore } from '../../../src/store/revisions.ts'
 import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import { makeSigner } from '../../support/minisign.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
@@ -1150,17 +1152,25 @@ describe('a revision that is gone back to', () => {
     expect(rig.running()).toEqual(['web/main'])
   })
 
-  it('runs after the deadline where the failed one crashed, and its restart waits for a registry that hangs', async () => {
-    await begin()
-    rig.fake.addRemoteImage('app:1')
-    await rig.apply(web(good, fromRegistry))
-    await rig.clock.advance(12_000)
-    await rig.apply(web(bad, fromRegistry))
-    await rig.clock.advance(50)
-    rig.fake.fault('PullImage', { kind: 'hangs' }, { times: Infinity })
-    await rig.clock.advance(610_000)
-    expect([rig.running(), command()]).toEqual([['web/main'], good])
-  })
+  it.each([
+    ['hangs', { kind: 'hangs' }],
+    ['can’t be asked', { kind: 'fails', grpcCode: 14, message: 'dial tcp: no route to host' }],
+  ] as const)(
+    'runs after the deadline where the failed one crashed, and its restart waits for a registry that %s',
+    async (_what, fault) => {
+      await begin()
+      rig.fake.addRemoteImage('app:1')
+      await rig.apply(web(good, fromRegistry))
+      await rig.clock.advance(12_000)
+      await rig.apply(web(bad, fromRegistry))
+      await rig.clock.advance(50)
+      rig.fake.fault('PullImage', fault, { times: Infinity })
+      await rig.clock.advance(560_000)
+      expect(command()).toEqual([])
+      await rig.clock.advance(50_000)
+      expect([rig.running(), command()]).toEqual([['web/main'], good])
+    },
+  )
 
   it('runs the image that it ran, also where the name means another one by now', async () => {
     const { images } = rig.fake.world
@@ -1391,5 +1401,57 @@ spec:
     expect(summary()).toEqual(kept)
     expect(rig.running().filter((each) => each !== 'kept/main')).toEqual(['failed/main', 'requested/main'])
     expect(starts).toBeGreaterThan(0)
+  })
+})
+
+describe('the key that has signed the last healthy revision', () => {
+  const [old, next] = [makeSigner().publicKey, makeSigner().publicKey]
+  const trust = (keys: readonly string[]): void => {
+    const source = { kind: 'file', name: 'fleet', path: '/file', recursive: false } as const
+    const common = { periodMs: undefined, substitute: false, imagePolicy: { requireDigest: false } }
+    rig.settings = { sources: [{ ...source, ...common, verify: { keys } }] }
+  }
+  const offerSigned = async (manifest: JsonObject, key: string): Promise<void> => {
+    const signedBy = parseSigningKey(key)?.id
+    const written = JSON.stringify(manifest)
+    const pods = [{ pod: podFromManifest(manifest), manifest, written, signedBy, place: { path: unit } }]
+    rig.system.offerSnapshot({ ...rig.snapshot('file:fleet'), pods })
+    await rig.clock.advance(45_000)
+  }
+
+  beforeEach(async () => {
+    rig = new PodRig({ sources: ['file:fleet'] })
+    behave(rig)
+    trust([old, next])
+    rig.boot()
+    await offerSigned(web(good), old)
+    expect(record()).toMatchObject({ base: 1 })
+    await rig.kill()
+  })
+
+  it('has a failed one stay where it was revoked, and going back on request refused', async () => {
+    trust([next])
+    rig.boot()
+    await offerSigned(web(bad), next)
+    expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'failed' }] })
+    expect(command()).toEqual([])
+    expect(rig.system.problems().map(({ message }) => message)).toEqual([
+      expect.stringContaining('revision 1 is signed by a key that its source no longer trusts'),
+    ])
+    await expect(rig.system.gate.rollBack('file:fleet', unit, 1)).rejects.toMatchObject({
+      code: 'UPDATE_REFUSED',
+      message: expect.stringContaining('revision 1 is signed by key'),
+    })
+  })
+
+  it('may be revoked once the revision is signed by another one, which is gone back to then', async () => {
+    rig.boot()
+    await offerSigned(web(good), next)
+    await rig.kill()
+    trust([next])
+    rig.boot()
+    await offerSigned(web(bad), next)
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+    expect(command()).toEqual(good)
   })
 })

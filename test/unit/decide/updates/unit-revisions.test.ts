@@ -13,6 +13,7 @@ import {
   noteGone,
   noteHealthy,
   noteHeld,
+  noteTrust,
   offerContent,
   previousOf,
   problemOf,
@@ -78,6 +79,38 @@ describe('a content that is written as before', () => {
     const record = written(rolledBack(), 'b', 'B')
     expect(record).toMatchObject({ offered: 2, active: 1, revisions: [{}, { hash: 'b', written: 'B' }] })
     expect(written(record, 'b2', 'B')).toBe(record)
+  })
+})
+
+describe('a revision that a key has signed which is no longer trusted', () => {
+  const signed = (record: UnitRecord, hash: string, id: string): UnitRecord =>
+    offerContent(record, { hash, written: hash, signedBy: [id], pods: 1 }, 2)
+  const old = (): UnitRecord => noteHealthy(signed(healthy(), 'b', 'OLD'))
+
+  it('is not gone back to, neither by itself nor on request, and that is said', () => {
+    const record = noteTrust(old(), ['NEW'])
+    const failed = fail(signed(record, 'c', 'NEW'))
+    expect(failed).toMatchObject({ offered: 3, active: 3, pin: undefined })
+    expect(describeRecord(failed)).toBe(
+      'revision 3 failed, and revision 2 is signed by a key that its source no longer trusts: it crashed',
+    )
+    expect(rollBackTo(failed, 2, 5)).toEqual({
+      refusal: 'revision 2 is signed by key OLD, and its source trusts others now',
+    })
+    expect(previousOf(failed)?.number).toBe(1)
+  })
+
+  it('stays while its source gives nothing else, and counts again as it is signed anew', () => {
+    const record = noteTrust(old(), ['NEW'])
+    expect(record).toMatchObject({ offered: 2, active: 2, base: 2 })
+    const again = signed(record, 'b', 'NEW')
+    expect(again).toMatchObject({ latest: 2, active: 2, revisions: [{}, { signedBy: ['NEW'] }] })
+    expect(fail(signed(again, 'c', 'NEW'))).toMatchObject({ offered: 3, active: 2, pin: { why: 'failed' } })
+  })
+
+  it('is gone back to where its source demands no signature, or trusts the key still', () => {
+    for (const trusted of [undefined, ['OLD', 'NEW']])
+      expect(fail(signed(noteTrust(old(), trusted), 'c', 'NEW'))).toMatchObject({ active: 2 })
   })
 })
 
