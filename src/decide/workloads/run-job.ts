@@ -150,13 +150,12 @@ function countEnded(
 
 function noteSuccess(record: JobRecord, name: string, made: MadePod): JobRecord {
   const { index } = made
-  const isNew = index === undefined || !record.completedIndexes.includes(index)
   return {
     ...record,
     pods: { ...record.pods, [name]: { ...made, outcome: 'succeeded' } },
-    succeeded: record.succeeded + (isNew ? 1 : 0),
-    completedIndexes:
-      index === undefined || !isNew ? record.completedIndexes : [...record.completedIndexes, index],
+    succeeded: record.succeeded + 1,
+    // No index has two pods at a time, and none once it has succeeded.
+    ...(index !== undefined && { completedIndexes: [...record.completedIndexes, index] }),
     failuresInRow: 0,
   }
 }
@@ -299,7 +298,7 @@ function expire(
   end: JobEnd,
   nowMs: number,
 ): JobStep {
-  if (record.isExpired === true || ttl === undefined) return { record, wakeAtMs: undefined }
+  if (ttl === undefined) return { record, wakeAtMs: undefined }
   const atMs = end.atMs + ttl * 1000
   if (nowMs < atMs) return { record, wakeAtMs: atMs }
   return { record: { ...record, pods: {}, isExpired: true }, wakeAtMs: undefined }
@@ -309,12 +308,11 @@ function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number)
   const active = activeOf(record)
   const parallelism = spec.parallelism ?? 1
   const wanted = Math.min(parallelism, remaining(spec, record, active.length))
-  if (active.length > wanted) {
+  if (active.length >= wanted) {
     const surplus = new Set(active.slice(wanted))
     const kept = Object.entries(record.pods).filter(([pod]) => !surplus.has(pod))
     return { record: { ...record, pods: Object.fromEntries(kept) }, wakeAtMs: undefined }
   }
-  if (active.length === wanted) return { record, wakeAtMs: undefined }
   const mayMakeAtMs = backoffEnd(record)
   if (nowMs < mayMakeAtMs) return { record, wakeAtMs: mayMakeAtMs }
   let { made } = record
@@ -355,9 +353,10 @@ function backoffEnd({ failuresInRow, lastFailedAtMs }: JobRecord): number {
 
 /** A pod that has ended and is gone is not made again: it would run again. */
 function withoutGone(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JobRecord {
-  const all = Object.entries(record.pods)
-  const kept = all.filter(([name, { outcome }]) => outcome === undefined || pods.has(name))
-  return kept.length === all.length ? record : { ...record, pods: Object.fromEntries(kept) }
+  const kept = Object.entries(record.pods).filter(
+    ([name, { outcome }]) => outcome === undefined || pods.has(name),
+  )
+  return { ...record, pods: Object.fromEntries(kept) }
 }
 
 /**
@@ -365,12 +364,14 @@ function withoutGone(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JobR
  * boots with an old clock would find deadlines passed once that is set right.
  */
 function withoutFutureFailure(record: JobRecord, nowMs: number): JobRecord {
-  return (record.lastFailedAtMs ?? 0) > nowMs ? { ...record, lastFailedAtMs: nowMs } : record
+  const { lastFailedAtMs } = record
+  return lastFailedAtMs === undefined
+    ? record
+    : { ...record, lastFailedAtMs: Math.min(lastFailedAtMs, nowMs) }
 }
 
 function forgetOld(record: JobRecord): JobRecord {
   const ended = Object.entries(record.pods).filter(([, { outcome }]) => outcome !== undefined)
-  if (ended.length <= keptPods) return record
   const old = new Set(ended.slice(0, -keptPods).map(([name]) => name))
   return {
     ...record,

@@ -69,6 +69,7 @@ describe('the pods behind a Service', () => {
     ['over', service(), backend('a', '10.0.0.2', { isOver: true }), []],
     ['without a sandbox', service(), backend('a', '', { ips: [] }), []],
     ['of other labels', service(), backend('a', '10.0.0.2', { labels: { app: 'web' } }), []],
+    ['there where the Service selects none', service({ selector: {} }), backend('a', '10.0.0.2'), []],
     ['of fewer labels', service({ selector: { app: 'db', tier: 'x' } }), backend('a', '10.0.0.2'), []],
     ['of another namespace', service(), backend('a', '10.0.0.2', { namespace: 'shop' }), []],
     [
@@ -193,8 +194,12 @@ describe('the variables of Services', () => {
     expect(variables(given, [], spec)).toEqual({})
   })
 
-  it('have an address where a pod finds no names', () => {
-    const pods = [backend('a', 'fd00::2')]
+  it('have an address where a pod finds no names: that of the first ready pod that has one', () => {
+    const pods = [
+      backend('a', '', { ips: [] }),
+      backend('b', '10.0.0.2', { isReady: false }),
+      backend('c', 'fd00::2'),
+    ]
     expect(variables(service(), pods, { hostNetwork: true })).toMatchObject({
       DB_SERVICE_HOST: 'fd00::2',
       DB_PORT: 'tcp://[fd00::2]:5432',
@@ -203,6 +208,7 @@ describe('the variables of Services', () => {
 })
 
 describe('EndpointSlices', () => {
+  const sql = { name: 'sql', containerPort: 5433 }
   const identity = { serviceUid: 'uid-of-db', nodeName: 'box' }
   const named = { containers: [{ name: 'main', image: 'i', ports: [{ name: 'sql', containerPort: 5433 }] }] }
 
@@ -211,7 +217,14 @@ describe('EndpointSlices', () => {
     const [slice, ...more] = computeEndpointSlices(endpointsOf(service(), pods), identity)
     expect(more).toEqual([])
     expect(slice).toMatchObject({
-      metadata: { name: 'db-ipv4', namespace: 'default', labels: { 'kubernetes.io/service-name': 'db' } },
+      metadata: {
+        name: 'db-ipv4',
+        namespace: 'default',
+        labels: { 'kubernetes.io/service-name': 'db' },
+        ownerReferences: [
+          { kind: 'Service', name: 'db', uid: 'uid-of-db', controller: true, blockOwnerDeletion: true },
+        ],
+      },
       addressType: 'IPv4',
       ports: [{ port: 5432, protocol: 'TCP' }],
       endpoints: [
@@ -233,6 +246,35 @@ describe('EndpointSlices', () => {
       ['IPv4', 0, 1],
     ])
     expect(new Set(slices.map(({ metadata }) => metadata.name)).size).toBe(3)
+  })
+
+  it.each<[string, readonly JsonObject[], readonly JsonObject[], readonly number[]]>([
+    ['of the protocol asked for', [{ name: 'sql', containerPort: 1, protocol: 'UDP' }, sql], [], [5433]],
+    ['of the name asked for', [{ name: 'web', containerPort: 80 }, sql], [], [5433]],
+    ['of a sidecar', [], [{ name: 's', restartPolicy: 'Always', image: 'i', ports: [sql] }], [5433]],
+    ['not of an init container that ends', [], [{ name: 'i', image: 'i', ports: [sql] }], []],
+  ])('have the port by its name: that %s', (_which, ports, initContainers, expected) => {
+    const containers = [{ name: 'main', image: 'i', ports }]
+    const given = service({ ports: [{ port: 80, targetPort: 'sql' }] })
+    const pods = [backend('a', '10.0.0.2', { spec: { containers, initContainers } })]
+    const [slice] = computeEndpointSlices(endpointsOf(given, pods), identity)
+    expect(slice?.ports.map(({ port }) => port)).toEqual(expected)
+  })
+
+  it('have the hostname of a pod whose subdomain is the Service, and of no other', () => {
+    const pods = [
+      backend('a', '10.0.0.2', { spec: { hostname: 'x', subdomain: 'db' } }),
+      backend('b', '10.0.0.3', { spec: { hostname: 'y', subdomain: 'other' } }),
+      backend('c', '10.0.0.4', { spec: { subdomain: 'db' } }),
+      backend('d', '10.0.0.5', { spec: { hostname: 'z' } }),
+    ]
+    const [slice] = computeEndpointSlices(endpointsOf(service(), pods), identity)
+    expect(slice?.endpoints.map((each) => ('hostname' in each ? each.hostname : undefined))).toEqual([
+      'x',
+      undefined,
+      undefined,
+      undefined,
+    ])
   })
 
   it('are one without endpoints where no pod is there', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { newJobRecord, stepJob } from '../../../../src/decide/workloads/run-job.ts'
+import { asJobPod, newJobRecord, stepJob } from '../../../../src/decide/workloads/run-job.ts'
 import type { JobPod, JobRecord } from '../../../../src/decide/workloads/run-job.ts'
 import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
 import type { JobSpec } from '../../../../src/pod/objects/workload-kinds.ts'
@@ -37,7 +37,7 @@ function pod(name: string, outcome: Outcome): JobPod {
 
 /** A Job whose pods end as they are told to, at the times (in seconds) at which it is looked at. */
 class Run {
-  readonly #spec: JobSpec
+  #spec: JobSpec
   record: JobRecord = newJobRecord('r', 0)
   readonly pods = new Map<string, JobPod>()
   wakeAtMs: number | undefined
@@ -51,6 +51,12 @@ class Run {
     const step = stepJob('j', this.#spec, this.record, this.pods, seconds * 1000)
     this.record = step.record
     this.wakeAtMs = step.wakeAtMs
+    return this
+  }
+
+  /** Its manifest was changed. */
+  with(wanted: JobSpec): this {
+    this.#spec = wanted
     return this
   }
 
@@ -98,6 +104,35 @@ describe('how many pods a Job has', () => {
     expect(job.at(2, { 'j-1': 'succeeded' }).end).toBe('Complete CompletionsReached')
   })
 
+  it('is no more than may still be useful', () => {
+    const job = run({ completions: 3, parallelism: 3 }).at(1, { 'j-0': 'succeeded' })
+    expect(job.active).toEqual(['j-1', 'j-2'])
+  })
+
+  it('is less where its parallelism was lowered: those stay that were made first, and no other is waited for', () => {
+    const job = run({ completions: 5, parallelism: 3 })
+    job.with(spec({ completions: 5, parallelism: 2 })).at(1)
+    expect(job.active).toEqual(['j-0', 'j-1'])
+    job.with(spec({ completions: 5, parallelism: 1 })).at(2, { 'j-0': 'failed' })
+    expect([job.active, job.wakeAtMs, job.record.failed]).toEqual([['j-1'], undefined, 1])
+  })
+
+  it('is none once it is suspended, and those that have ended are kept', () => {
+    const job = run({ completions: 3, parallelism: 2 }).at(1, { 'j-0': 'succeeded' })
+    job.with(spec({ completions: 3, parallelism: 2, suspend: true })).at(2)
+    expect([job.active, Object.keys(job.record.pods), job.record.startedAtMs]).toEqual([
+      [],
+      ['j-0'],
+      undefined,
+    ])
+  })
+
+  it('does not count one that has ended and was removed', () => {
+    const job = run({ completions: 3 }).at(1, { 'j-0': 'succeeded' })
+    job.pods.delete('j-0')
+    expect(Object.keys(job.at(2).record.pods)).toEqual(['j-1'])
+  })
+
   it('with no completions wanted is none, and the Job is complete', () => {
     expect(run({ completions: 0 }).end).toBe('Complete CompletionsReached')
   })
@@ -126,6 +161,23 @@ describe('after failures', () => {
     expect(job.wakeAtMs).toBe(23_000)
   })
 
+  it('makes the next ones at once where one has succeeded since', () => {
+    const job = run({ completions: 3, parallelism: 2 }).at(1, { 'j-0': 'failed' })
+    expect(job.at(2, { 'j-1': 'succeeded' }).active).toEqual(['j-2', 'j-3'])
+  })
+
+  it('looks again when the next pod may be made or its deadline has come, whichever is first', () => {
+    const wakeAtMs = (activeDeadlineSeconds: number) =>
+      run({ activeDeadlineSeconds }).at(1, { 'j-0': 'failed' }).wakeAtMs
+    expect([wakeAtMs(30), wakeAtMs(5)]).toEqual([11_000, 5000])
+  })
+
+  it('with a backoffLimit of 0 the first container that starts again ends it', () => {
+    const job = run({ backoffLimit: 0 }).at(1, { 'j-0': { restarts: 0 } })
+    expect(job.end).toBeUndefined()
+    expect(job.at(2, { 'j-0': { restarts: 1 } }).end).toBe('Failed BackoffLimitExceeded')
+  })
+
   it.each<[limit: number | undefined, failures: number, end: string | undefined]>([
     [0, 1, 'Failed BackoffLimitExceeded'],
     [2, 2, undefined],
@@ -137,6 +189,7 @@ describe('after failures', () => {
     for (let made = 0; made < failures; made += 1)
       job.at(made * 10_000, { [`j-${made}`]: 'failed' }).at(made * 10_000 + 5000)
     expect(job.end).toBe(end)
+    expect(job.record).toMatchObject({ indexFailures: {}, failedIndexes: [] })
   })
 
   it('containers that start again in their pod count, too, and what runs is ended', () => {
@@ -196,10 +249,35 @@ describe('an Indexed Job', () => {
     expect(job.at(20, { 'j-1-1': 'succeeded' }).end).toBe('Failed FailedIndexes')
   })
 
-  it('fails at once where more indexes have failed than may', () => {
-    const job = run({ ...indexed, completions: 5, backoffLimitPerIndex: 0, maxFailedIndexes: 0 })
-    expect(job.at(1, { 'j-0-0': 'failed' }).end).toBe('Failed MaxFailedIndexesExceeded')
-    expect(job.active).toEqual([])
+  it('runs the next index in place of one that has succeeded, beside those that run', () => {
+    const job = run({ ...indexed, completions: 4 }).at(1, { 'j-0-0': 'succeeded' })
+    expect(job.active).toEqual(['j-1-1', 'j-2-2'])
+  })
+
+  it('gives up an index that has failed more often than each may', () => {
+    const job = run({ ...indexed, backoffLimitPerIndex: 1 })
+      .at(1, { 'j-0-0': 'failed' })
+      .at(11)
+    expect([job.record.failedIndexes, job.active]).toEqual([[], ['j-1-1', 'j-0-2']])
+    job.at(12, { 'j-0-2': 'failed' })
+    expect(job.record).toMatchObject({ failedIndexes: [0], indexFailures: { 0: 2 } })
+  })
+
+  it('waits for nothing but the pods that run where each other index is over', () => {
+    const job = run({ ...indexed, completions: 3, parallelism: 3, backoffLimitPerIndex: 0 })
+    job.at(1, { 'j-0-0': 'succeeded' }).at(2, { 'j-1-1': 'failed' })
+    expect([job.active, job.wakeAtMs]).toEqual([['j-2-2'], undefined])
+  })
+
+  it.each([
+    [0, 1, 'Failed MaxFailedIndexesExceeded'],
+    [1, 1, undefined],
+    [1, 2, 'Failed MaxFailedIndexesExceeded'],
+  ])('of which %i indexes may fail, and %i have, ends with %s', (maxFailedIndexes, failures, end) => {
+    const job = run({ ...indexed, completions: 5, backoffLimitPerIndex: 0, maxFailedIndexes })
+    for (let index = 0; index < failures; index += 1) job.at(1, { [`j-${index}-${index}`]: 'failed' })
+    expect(job.end).toBe(end)
+    expect(job.active.length > 0).toBe(end === undefined)
   })
 })
 
@@ -268,6 +346,67 @@ describe('a pod failure policy', () => {
       'j-0': { condition: 'DisruptionTarget' },
     })
     expect(job.active).toEqual(['j-1'])
+  })
+})
+
+describe('a rule of a pod failure policy about a condition', () => {
+  it.each([
+    ['', 'True', true],
+    ['', 'False', false],
+    ['False', 'False', true],
+    ['False', 'True', false],
+    ['Unknown', 'Unknown', true],
+  ])('of status "%s" and a pod where it is %s: applies %s', (status, is, applies) => {
+    const rules = [{ action: 'Ignore' as const, onPodConditions: [{ type: 'Some', status }] }]
+    const job = run({ podFailurePolicy: { rules } })
+    job.pods.set('j-0', { ...pod('j-0', 'failed'), conditions: { Some: is } })
+    expect(job.at(1).record.failed).toBe(applies ? 0 : 1)
+  })
+})
+
+/** Source: pkg/controller/job/indexed_job_utils.go (addCompletionIndexEnvVariable) and job_controller.go, 1.36. */
+describe('the pod of a Job', () => {
+  const index = 'batch.kubernetes.io/job-completion-index'
+  const given = {
+    metadata: { name: 'p', labels: { app: 'x' }, annotations: { note: 'n' } },
+    spec: {
+      initContainers: [{ name: 'i' }],
+      containers: [
+        { name: 'a', env: [{ name: 'OWN', value: '1' }] },
+        { name: 'b', env: [{ name: 'JOB_COMPLETION_INDEX', value: '7' }, { name: 'OWN' }] },
+      ],
+    },
+  }
+  const labels = { app: 'x', 'batch.kubernetes.io/job-name': 'j', 'job-name': 'j' }
+
+  it('has its name among its labels, and is else as its template says', () => {
+    expect(asJobPod(given, 'j', undefined)).toEqual({ ...given, metadata: { ...given.metadata, labels } })
+  })
+
+  it('has its index as label, annotation and variable, and in its hostname', () => {
+    const variable = {
+      name: 'JOB_COMPLETION_INDEX',
+      valueFrom: { fieldRef: { fieldPath: `metadata.annotations['${index}']` } },
+    }
+    const [a, b] = given.spec.containers
+    expect(asJobPod(given, 'j', 3)).toEqual({
+      metadata: {
+        name: 'p',
+        labels: { ...labels, [index]: '3' },
+        annotations: { note: 'n', [index]: '3' },
+      },
+      spec: {
+        hostname: 'j-3',
+        initContainers: [{ name: 'i', env: [variable] }],
+        containers: [{ ...a, env: [...(a?.env ?? []), variable] }, b],
+      },
+    })
+  })
+
+  it('keeps the hostname of its template, and needs no init containers', () => {
+    const made = asJobPod({ spec: { hostname: 'own', containers: [{ name: 'a' }] } }, 'j', 0)
+    expect(made['spec']).toMatchObject({ hostname: 'own', containers: [{ name: 'a' }] })
+    expect(made['spec']).not.toHaveProperty('initContainers')
   })
 })
 

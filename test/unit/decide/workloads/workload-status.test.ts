@@ -270,7 +270,12 @@ describe('the status of a Job', () => {
     show(
       'Job',
       { template: template('job:1') },
-      { job: { record: record(change), pods: new Map([pod('web-0', true), pod('web-1', false)]) } },
+      {
+        job: {
+          record: record(change),
+          pods: new Map([pod('web-0', true), pod('web-1', false), pod('web-2', true)]),
+        },
+      },
     )?.status
 
   it('is empty before podd has seen it', () => {
@@ -279,9 +284,14 @@ describe('the status of a Job', () => {
 
   it('counts what runs, and leaves out what there is none of', () => {
     expect(status({})).toEqual({ ready: 0 })
-    expect(status({ startedAtMs: nowMs, pods: { 'web-0': {}, 'web-1': {}, 'web-2': {} } })).toEqual({
-      active: 3,
-      ready: 1,
+    expect(
+      status({
+        startedAtMs: nowMs,
+        pods: { 'web-0': {}, 'web-1': {}, 'web-2': {}, 'web-3': {}, 'web-4': {} },
+      }),
+    ).toEqual({
+      active: 5,
+      ready: 2,
       startTime: '2026-01-01T00:00:00Z',
     })
     expect(status({ pods: { 'web-0': { outcome: 'failed' } }, succeeded: 1, failed: 2 })).toEqual({
