@@ -83,6 +83,10 @@ describe('install.sh --stage', () => {
       'opt/podd/dist/main.js',
       'opt/podd/node/bin/node',
       'opt/podd/LICENSE',
+      'opt/podd/NOTICES',
+      'opt/podd/docs/OPERATIONS.md',
+      'opt/podd/share/man/man1/podd.1.gz',
+      'opt/podd/share/completions/podd.bash',
       'opt/podd/busybox-image.tar',
       'etc/podd/config.yaml',
       'etc/pods/hello.yaml',
@@ -268,6 +272,12 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
       expect(machine.read('/etc/podd/.installed-packages')).toContain('runc\n')
     })
 
+    it('blames no package on podd that something else installed meanwhile', () => {
+      machine.write('/apt', 'echo foreign >>/packages')
+      expect(machine.run(`${withoutRunc}; install --no-hello`)).toMatchObject({ status: 0 })
+      expect(machine.read('/etc/podd/.installed-packages')).toBe('runc\n')
+    })
+
     it('clears, the next time, what it left when it was killed', () => {
       machine.write('/apt', 'kill -KILL $PPID; sleep 0.2')
       machine.run(`${withoutRunc}; install --no-hello`)
@@ -282,6 +292,69 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
       expect(machine.run(`${withoutRunc}; install --no-hello`)).toMatchObject({ status: 0 })
       expect(machine.read(policy)).toBe('#!/bin/sh\nexit 101\n')
     })
+  })
+
+  describe('going back', () => {
+    it('changes the version with the one before, and again', () => {
+      machine.run('install --no-hello; touch /opt/podd/mark; install --no-hello')
+      expect(machine.has('/opt/podd/mark')).toBe(false)
+      expect(machine.run(`install --rollback; ${daemon} >/daemon`)).toMatchObject({ status: 0, stderr: '' })
+      expect(machine.has('/opt/podd/mark')).toBe(true)
+      expect(machine.read('/daemon')).not.toBe('')
+      expect(machine.run('install --rollback')).toMatchObject({ status: 0 })
+      expect(machine.has('/opt/podd/mark')).toBe(false)
+      expect(machine.has('/opt/podd.previous/mark')).toBe(true)
+    })
+
+    it('says so where there is no version before, and changes nothing', () => {
+      machine.run('install --no-hello')
+      const { status, stderr } = machine.run('install --rollback')
+      expect(status).toBe(1)
+      expect(stderr).toContain('there is no version before')
+      expect(machine.has('/opt/podd/bin/podd')).toBe(true)
+    })
+
+    it('keeps the version before the last one where the newest can not be put in place', () => {
+      machine.run('install --no-hello; touch /opt/podd/one; install --no-hello; touch /opt/podd/two')
+      machine.write('/sync', 'case $* in */usr/local/bin*) exit 1 ;; esac\n')
+      expect(machine.run('install --no-hello').status).toBe(1)
+      expect(machine.has('/opt/podd/two')).toBe(true)
+      expect(machine.has('/opt/podd.previous/one')).toBe(true)
+    })
+
+    it('lets no other install.sh begin before it is over', () => {
+      machine.run('install --no-hello')
+      const second =
+        '*"/opt/podd /etc/podd"*) /clone/install.sh --no-hello >/second 2>&1; echo "$?" >>/second ;;'
+      machine.write('/sync', `case $* in */usr/local/bin*) exit 1 ;; ${second} esac\n`)
+      expect(machine.run('install --no-hello').status).toBe(1)
+      expect(machine.read('/second')).toBe('install.sh: another install.sh is running\n1\n')
+      machine.write('/sync', '')
+      expect(machine.run('install --no-hello')).toMatchObject({ status: 0 })
+    })
+  })
+
+  it('has manuals and completions where programs look for them, and takes all of these away', () => {
+    const { stdout } = machine.run(
+      'install --no-hello >/dev/null; find /usr/local -type l -printf "%P %l\\n" | sort',
+    )
+    expect(stdout.split('\n')).toEqual([
+      'bin/podd /opt/podd/bin/podd',
+      'share/bash-completion/completions/podd /opt/podd/share/completions/podd.bash',
+      'share/fish/vendor_completions.d/podd.fish /opt/podd/share/completions/podd.fish',
+      'share/man/man1/podd.1.gz /opt/podd/share/man/man1/podd.1.gz',
+      'share/man/man5/podd.yaml.5.gz /opt/podd/share/man/man5/podd.yaml.5.gz',
+      'share/zsh/site-functions/_podd /opt/podd/share/completions/podd.zsh',
+      '',
+    ])
+    expect(machine.run('install --purge >/dev/null; find /usr/local ! -type d').stdout).toBe('')
+  })
+
+  it('does not touch a podd that is installed as a package', () => {
+    machine.write('/packages', 'bash\npodd\n')
+    const { status, stderr } = machine.run('install --no-hello')
+    expect(status).toBe(1)
+    expect(stderr).toContain('podd is installed here as a package')
   })
 
   describe('a power cut', () => {

@@ -48,7 +48,7 @@ export class PretendMachine implements Disposable {
 
   /** A clone of the repository, with a podd that is built at once. */
   #clone(): void {
-    for (const name of ['install.sh', 'packaging', 'manifests', 'LICENSE', 'README.md'])
+    for (const name of ['install.sh', 'packaging', 'manifests', 'docs', 'LICENSE', 'README.md'])
       cpSync(join(root, name), this.#at(`clone/${name}`), { recursive: true })
     for (const name of ['src', 'node_modules/.bin']) mkdirSync(this.#at(`clone/${name}`), { recursive: true })
     this.#program('/clone/bin/podd', podd)
@@ -139,11 +139,12 @@ esac`
 const node = `case $1 in
 --run) mkdir -p dist && : >dist/main.js ;;
 packaging/busybox-image.ts) : >"$3" ;;
+packaging/strip-elf.ts) cp -p "$2" "$3" ;;
 esac`
 
 const nothing = 'exit 0'
 
-/** /apt runs in the middle of an installation, by the shell that has install.sh as $PPID. */
+/** /apt runs in the middle of an installation, by the shell that has install.sh as $PPID; /sync when the disk is to take what was written. */
 const programs: Readonly<Record<string, string>> = {
   busybox: nothing,
   containerd: nothing,
@@ -153,12 +154,13 @@ const programs: Readonly<Record<string, string>> = {
   catatonit: nothing,
   iptables: nothing,
   ldconfig: 'echo libatomic.so.1 libstdc++.so.6',
-  'dpkg-query': 'cat /packages',
+  'dpkg-query': 'for word; do :; done; ! grep -qx "$word" /packages || printf installed',
   'apt-get': `echo "apt-get $*" >>/calls
 case " $* " in
+*' -s '*' install '*) for word; do :; done; echo "Inst $word (1.0 here [all])" ;;
 *' install '*) for word; do :; done; echo "$word" >>/packages; [ ! -e /apt ] || . /apt ;;
 esac`,
-  sync: 'echo "sync $*" >>/calls; [ ! -e /sync-fails ]',
+  sync: 'echo "sync $*" >>/calls; [ ! -e /sync ] || . /sync; [ ! -e /sync-fails ]',
   systemctl: `echo "systemctl $*" >>/calls
 case $1 in is-active) cat /podd-is ;; esac`,
 }

@@ -44,7 +44,7 @@ test('a shutdown of the host ends the pods before podd, and nothing else does', 
   expect(drain).not.toMatch(/^(Requires|BindsTo|PartOf|Requisite|StopPropagatedFrom)=/mu)
   const [, stop = ''] = /\nExecStop=\/bin\/sh -c '(.*)'\n/u.exec(drain) ?? []
   const stopWhile = (state: string): string => {
-    const script = `systemctl() { echo ${state}; }; ${stop.replace('exec /opt/podd/bin/podd', 'echo')}`
+    const script = `systemctl() { echo ${state}; }; ${stop.replace('exec podd', 'echo')}`
     return execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' })
   }
   expect(stopWhile('stopping')).toBe('drain\n')
@@ -79,8 +79,9 @@ test('what the installed config has as comments is valid too', async () => {
   ])
 })
 
-test('install.sh knows the usual places', () => {
-  const [, list = ''] = /^ {2}done <<'END'.*\n([^]*?)\nEND$/m.exec(readFileSync('install.sh', 'utf8')) ?? []
+test('a purge knows the usual places', () => {
+  const [, list = ''] =
+    /^ {2}done <<'END'.*\n([^]*?)\nEND$/m.exec(readFileSync('packaging/remove.sh', 'utf8')) ?? []
   const usual = list.split('\n').map((line) => line.split(' '))
   const fields = usual.map(([field]) => field)
   const defaults = listOptions().flatMap(([, option]) =>

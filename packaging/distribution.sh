@@ -1,0 +1,92 @@
+# shellcheck shell=bash
+# Sourced by install.sh: what podd needs of the distribution. $packages_record names the packages that came with podd.
+
+missing_packages() { # what podd needs, by the programs and not by the packages' names
+  { command -v containerd && command -v ctr; } >/dev/null || say containerd
+  command -v runc >/dev/null || say runc
+  local directory found=
+  for directory in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do
+    [ -x $directory/bridge ] && [ -x $directory/host-local ] && [ -x $directory/portmap ] && found=yes
+  done
+  [ -n "$found" ] || say containernetworking-plugins
+  command -v iptables >/dev/null || say iptables
+  command -v ip >/dev/null || say iproute2
+  command -v catatonit >/dev/null || say catatonit
+  missing_node_libraries
+}
+
+apt() { apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"; }
+
+# A package's service must not start by itself: podd runs the containerd that it needs. A policy that a killed run left is
+# known by its mark; any other stays.
+policy=/usr/sbin/policy-rc.d
+policy_mark="# Of podd's install.sh, while it installs packages."
+keep_services_down() {
+  let_services_start
+  [ ! -e $policy ] || return 0
+  printf '#!/bin/sh\n%s\nexit 101\n' "$policy_mark" >$policy
+  chmod 755 $policy
+}
+let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
+
+# What apt says that it would add for these, none of which is here yet: what others install meanwhile is none of it.
+coming_packages() { apt-get -s --no-install-recommends install "$@" 2>/dev/null | sed -n 's/^Inst \([^ ]*\) (.*/\1/p'; }
+
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# Of those that were to come, the ones that are here; also where the run was broken off.
+end_package_run() {
+  local package
+  let_services_start
+  [ -e "$work/coming" ] || return 0
+  mkdir -p "$(dirname "$packages_record")"
+  while read -r package; do ! is_installed "$package" || say "$package"; done <"$work/coming" >>"$packages_record"
+  rm "$work/coming"
+  [ -s "$packages_record" ] || rm "$packages_record"
+}
+
+apt_install() {
+  coming_packages "$@" >"$work/coming"
+  apt install "$@" && return
+  apt update || true
+  coming_packages "$@" | sort -u - "$work/coming" -o "$work/coming"
+  apt install "$@"
+}
+
+install_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages)
+  if [ ${#missing[@]} = 0 ]; then
+    step 'Packages: all there'
+    return
+  fi
+  step "Packages: ${missing[*]}"
+  command -v apt-get >/dev/null ||
+    fail "this machine lacks ${missing[*]}, and has no apt-get to install them" 'Install them, and start again.'
+  keep_services_down
+  quietly apt_install "${missing[@]}" ||
+    fail 'the packages could not be installed' "Install them by hand (apt-get install ${missing[*]}), and start again."
+  end_package_run
+  case " ${missing[*]} " in
+    *' containerd '*) ! has_systemd || systemctl --quiet disable --now containerd.service 2>/dev/null || true ;;
+  esac
+}
+
+# Packages that came with podd, unless by now others need one of them.
+removable_packages() {
+  local recorded going
+  [ -s "$packages_record" ] && command -v apt-get >/dev/null || return 0
+  mapfile -t recorded < <(sort -u "$packages_record")
+  going=$(apt-get -s purge "${recorded[@]}" 2>/dev/null | sed -n 's/^\(Purg\|Remv\) \([^ ]*\) .*/\2/p' | sort -u)
+  if [ -z "$(comm -13 <(printf '%s\n' "${recorded[@]}") <(say "$going"))" ]; then say "$going"; fi
+}
+
+remove_packages() {
+  local packages
+  mapfile -t packages < <(removable_packages)
+  if [ ${#packages[@]} -gt 0 ] && [ -n "${packages[0]}" ]; then
+    step "Removing the packages that came with podd: ${packages[*]}"
+    quietly apt purge "${packages[@]}" || say 'they could not be removed' >&2
+  fi
+  rm -f "$packages_record"
+}
