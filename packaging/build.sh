@@ -21,7 +21,7 @@ node=${2:-$own} busybox=${3-$(command -v busybox || true)}
 [ -n "$built" ] || "$own" --run build
 mkdir -p "$target/node/bin" "$target/packaging" "$target/share/man/man1" "$target/share/man/man5" "$target/share/completions"
 "$own" packaging/strip-elf.ts "$node" "$target/node/bin/node"
-cp -R bin dist manifests LICENSE README.md install.sh "$target/"
+cp -R bin dist manifests LICENSE ./*.md install.sh "$target/"
 rm -rf "$target/dist/cache"
 cp -R docs "$target/"
 cp packaging/*.service packaging/{container-scope.conf,config.yaml,node-modules.sh,distribution.sh,daemon.sh,remove.sh,uninstall.sh} "$target/packaging/"

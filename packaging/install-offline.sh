@@ -1,0 +1,26 @@
+#!/bin/bash
+# Installs podd, and what it needs of the distribution, from this directory alone, without a network.
+set -euo pipefail
+export LC_ALL=C DEBIAN_FRONTEND=noninteractive
+cd "$(dirname "$0")"
+[ "$(id -u)" = 0 ] || { echo 'install.sh: needs root' >&2; exit 1; }
+sha256sum --strict --quiet -c SHA256SUMS || { echo 'install.sh: the files here are not those of the bundle; copy it anew' >&2; exit 1; }
+
+work=$(mktemp -d /var/tmp/podd-offline.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/lists/partial" "$work/archives/partial"
+# Its files were compared above. A name with a space would be two words of a source.
+ln -s "$PWD" "$work/bundle"
+echo "deb [trusted=yes] file:$work/bundle ./" >"$work/sources.list"
+apt() {
+  apt-get -qq -y --no-install-recommends -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=- \
+    -o "Dir::State::Lists=$work/lists" -o "Dir::Cache::archives=$work/archives" -o APT::Sandbox::User=root \
+    -o DPkg::Lock::Timeout=300 "$@"
+}
+# podd imports what lies there when it starts.
+if ls images/*.tar >/dev/null 2>&1; then
+  mkdir -p /var/lib/podd/images
+  cp images/*.tar /var/lib/podd/images/
+fi
+apt update
+apt install podd
