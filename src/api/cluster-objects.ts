@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
-import type { ResourceObject } from './resource.ts'
+import type { OwnerReference, ResourceObject } from './resource.ts'
 
 /** Objects about the host as a whole, which podd creates by itself. */
 
@@ -77,6 +77,8 @@ export interface LocalObjectMeta extends ClusterMeta {
   readonly creationTimestamp?: string
   /** The manifest's, and `podd.dev/source`, `podd.dev/path`. */
   readonly annotations?: Readonly<Record<string, string>>
+  /** Of a Job that a CronJob has started. */
+  readonly ownerReferences?: readonly OwnerReference[]
 }
 
 /**
@@ -128,6 +130,15 @@ export interface WorkloadObject {
   readonly spec: JsonObject
   readonly status: JsonObject
 }
+
+/** apps/v1: stands for a template of a Deployment (ReplicaSet) or of a StatefulSet or DaemonSet (ControllerRevision). */
+export type WorkloadRevisionObject = {
+  readonly apiVersion: 'apps/v1'
+  readonly metadata: LocalObjectMeta & { readonly ownerReferences: readonly OwnerReference[] }
+} & (
+  | { readonly kind: 'ReplicaSet'; readonly spec: JsonObject; readonly status: JsonObject }
+  | { readonly kind: 'ControllerRevision'; readonly revision: number; readonly data: JsonObject }
+)
 
 /** core/v1 Service: a name for pods; it has no address of its own. */
 export interface ServiceObject {

@@ -56,6 +56,16 @@ export interface ResourceList<T extends ResourceObject = ResourceObject> {
   readonly items: readonly T[]
 }
 
+/** meta/v1 OwnerReference of a controller. */
+export interface OwnerReference {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+  readonly controller: true
+  readonly blockOwnerDeletion: true
+}
+
 /** A Pod as the API gives it: the applied manifest's spec, podd's metadata, the derived status. */
 export interface PodObject {
   readonly apiVersion: 'v1'
@@ -74,6 +84,8 @@ export interface PodObject {
     readonly labels?: Readonly<Record<string, string>>
     /** The manifest's, and `podd.dev/source` (`file`, `http`), `podd.dev/path`. */
     readonly annotations?: Readonly<Record<string, string>>
+    /** The workload that it is made by. */
+    readonly ownerReferences?: readonly OwnerReference[]
   }
   readonly spec: JsonObject
   readonly status: PodStatus

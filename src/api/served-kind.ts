@@ -12,6 +12,7 @@ import type {
   ServiceAccountObject,
   ServiceObject,
   WorkloadObject,
+  WorkloadRevisionObject,
 } from './cluster-objects.ts'
 import type { EventObject, PodObject, ResourceObject } from './resource.ts'
 
@@ -244,6 +245,8 @@ export interface ServedResources {
   readonly jobs: WorkloadObject
   readonly cronjobs: WorkloadObject
   readonly endpointslices: EndpointSliceObject
+  readonly replicasets: WorkloadRevisionObject
+  readonly controllerrevisions: WorkloadRevisionObject
 }
 
 /**

@@ -14,6 +14,7 @@ import type {
   ServiceAccountObject,
   ServiceObject,
   WorkloadObject,
+  WorkloadRevisionObject,
 } from './cluster-objects.ts'
 import { summarizePod } from './pod-summary.ts'
 import type { EventObject, PodObject } from './resource.ts'
@@ -668,14 +669,71 @@ const daemonSetKind = servedKind<WorkloadObject>({
   ],
 })
 
+/** Made when it is asked for; it is none of what `kubectl get all` lists, as nothing stands behind it. */
+const replicaSetKind = servedKind<WorkloadRevisionObject>({
+  resource: 'replicasets',
+  singular: 'replicaset',
+  shortNames: ['rs'],
+  apiVersion: 'apps/v1',
+  kind: 'ReplicaSet',
+  columns: [
+    nameColumn,
+    setColumn('Desired', 'How many pods of its template there are to be.', 'spec', 'replicas'),
+    setColumn('Current', 'How many there are.', 'status', 'replicas'),
+    setColumn('Ready', 'How many of them are ready.', 'status', 'readyReplicas'),
+    ageColumn,
+    wideColumn('Containers', 'The names of the containers.', (object) =>
+      containerTexts(objectAt(object, 'spec') ?? {}, 'name'),
+    ),
+    wideColumn('Images', 'Their images.', (object) =>
+      containerTexts(objectAt(object, 'spec') ?? {}, 'image'),
+    ),
+  ],
+})
+
+function setColumn(
+  name: string,
+  description: string,
+  part: 'spec' | 'status',
+  key: string,
+): KindColumn<WorkloadRevisionObject> {
+  return {
+    ...column<WorkloadRevisionObject>(name, description, (object) =>
+      countAt(objectAt(object, part) ?? {}, key),
+    ),
+    type: 'integer',
+  }
+}
+
+/** As `replicaSetKind`. */
+const controllerRevisionKind = servedKind<WorkloadRevisionObject>({
+  resource: 'controllerrevisions',
+  singular: 'controllerrevision',
+  apiVersion: 'apps/v1',
+  kind: 'ControllerRevision',
+  columns: [
+    nameColumn,
+    column('Controller', 'The workload that has the template.', ({ metadata: { ownerReferences } }) =>
+      ownerReferences.map(({ kind, name }) => `${kind.toLowerCase()}.apps/${name}`).join(','),
+    ),
+    {
+      name: 'Revision',
+      type: 'integer',
+      description: 'Its number.',
+      cell: (object) => (object.kind === 'ControllerRevision' ? object.revision : 0),
+    },
+    ageColumn,
+  ],
+})
+
 /** `pkg/printers/internalversion/printers.go`, printJob, 1.36. */
-function jobState({ spec, status }: WorkloadObject): string {
+export function jobState({ spec, status }: WorkloadObject): string {
   const condition = objectsAt(status, 'conditions')[0]
   if (condition !== undefined) return textAt(condition, 'type') ?? ''
   return spec['suspend'] === true ? 'Suspended' : 'Running'
 }
 
-function jobCompletions({ spec, status }: WorkloadObject): string {
+export function jobCompletions({ spec, status }: WorkloadObject): string {
   const { completions, parallelism } = spec
   if (typeof completions === 'number') return `${countAt(status, 'succeeded')}/${completions}`
   const shared = typeof parallelism === 'number' && parallelism > 1 ? `1 of ${parallelism}` : '1'
@@ -756,6 +814,8 @@ export const servedKinds: readonly ServedKind[] = [
   deploymentKind,
   statefulSetKind,
   daemonSetKind,
+  replicaSetKind,
+  controllerRevisionKind,
   jobKind,
   cronJobKind,
 ]

@@ -196,7 +196,6 @@ const byKubectl = (verb: string): string =>
 
 /** What podd has for the verbs of kubectl, docker, podman and crictl that it lacks. */
 const otherVerbs = new Map([
-  ['create', byManifest],
   ['edit', byManifest],
   ['patch', byManifest],
   ['replace', byManifest],

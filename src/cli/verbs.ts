@@ -52,13 +52,18 @@ export const verbs: readonly VerbEntry[] = [
   ),
   entry(
     'rollout',
-    'Wait for the pods of a workload to be replaced, or have them replaced',
+    'Wait for the pods of a workload to be replaced, have them replaced, or go back',
     async () => (await import('./verbs/rollout.ts')).rolloutVerb,
   ),
   entry(
     'scale',
     'Change how many pods a workload has',
     async () => (await import('./verbs/rollout.ts')).scaleVerb,
+  ),
+  entry(
+    'create',
+    'Start a Job of a CronJob at once',
+    async () => (await import('./verbs/rollout.ts')).createVerb,
   ),
   entry('wait', 'Wait until pods meet a condition', async () => (await import('./verbs/wait.ts')).waitVerb),
   entry(

@@ -151,6 +151,7 @@ export function createLoops(system: SystemEnv) {
         ? [
             ...listNamedImages(workers.all(), [...snapshots.all(), ...gate.fallbacks()]),
             ...gate.imagesToGoBackTo(),
+            ...workloads.imagesToCome(),
           ]
         : undefined,
     clock,

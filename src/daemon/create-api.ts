@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import type { WorkloadRevisionObject } from '../api/cluster-objects.ts'
 import { poddVersion } from '../api/resource.ts'
 import type { PodObject } from '../api/resource.ts'
 import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
@@ -19,16 +20,18 @@ import type { ProbeReport } from '../control/pod/prober-worker.ts'
 import { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
+import type { ShownResources } from '../control/serving/resource-store.ts'
 import { measureNode } from '../control/serving/usage.ts'
 import { boundOfSource } from '../control/desired/source-snapshots.ts'
 import type { ShownUnit, UpdateGate } from '../control/desired/update-gate.ts'
 import { presentWritten, WrittenObjects } from '../control/serving/written-objects.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
+import { unitOfOrigin } from '../decide/updates/unit-revisions.ts'
 import type { UnitRecord } from '../decide/updates/unit-revisions.ts'
 import { readMachineInfo } from '../host/facts/host-info.ts'
 import { diskBytes } from '../host/host-probe.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
-import { kindOfSource } from '../pod/values/ids.ts'
+import { kindOfSource, parseSourceName, podKey } from '../pod/values/ids.ts'
 import type { ServedPort } from '../server/http/listen.ts'
 import type {
   ApiReaders,
@@ -67,6 +70,10 @@ export function createReaders(
   },
 ): ApiReaders {
   const whenShown = (): Promise<void> => pods.whenShown
+  const whenRevised = async (): Promise<void> => {
+    await whenShown()
+    await showRevisions(shown, pods.gate)
+  }
   return {
     resources: {
       pods: { reader: shown.pods, whenListed: whenShown },
@@ -95,6 +102,8 @@ export function createReaders(
       daemonsets: { reader: shown.daemonsets, whenListed: whenShown },
       jobs: { reader: shown.jobs, whenListed: whenShown },
       cronjobs: { reader: shown.cronjobs, whenListed: whenShown },
+      replicasets: { reader: shown.replicasets, whenListed: whenRevised },
+      controllerrevisions: { reader: shown.controllerrevisions, whenListed: whenRevised },
       endpointslices: { reader: shown.endpointslices, whenListed: whenShown },
     },
     writer: facts.writer,
@@ -172,6 +181,25 @@ export function createReaders(
     restart: facts.restart,
     page: facts.page,
   }
+}
+
+/** Shows what stands for the templates that are kept of workloads, as it is now; few clients ask for it. */
+async function showRevisions(shown: ShownResources, gate: UpdateGate): Promise<void> {
+  const { deriveRevisions } = await import('../decide/workloads/workload-revisions.ts')
+  const objects: WorkloadRevisionObject[] = []
+  for (const store of [shown.deployments, shown.statefulsets, shown.daemonsets])
+    for (const workload of store.list()) {
+      const { kind, metadata } = workload
+      const { 'podd.dev/source': from = '', 'podd.dev/path': path = '' } = metadata.annotations ?? {}
+      const source = parseSourceName(from)
+      if (source === undefined) continue
+      const unit = unitOfOrigin(source, path, `${kind}/${podKey(metadata)}`)
+      objects.push(...deriveRevisions(workload, await gate.revisionsOf(source, unit)))
+    }
+  const ofKind = (kind: WorkloadRevisionObject['kind']): ReadonlyMap<string, WorkloadRevisionObject> =>
+    new Map(objects.flatMap((each) => (each.kind === kind ? [[each.metadata.uid, each] as const] : [])))
+  shown.replicasets.replaceAll(ofKind('ReplicaSet'))
+  shown.controllerrevisions.replaceAll(ofKind('ControllerRevision'))
 }
 
 /** The directory for new manifests: the first one configured. */

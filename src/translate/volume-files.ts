@@ -2,11 +2,13 @@
  * The files of configMap, secret, downwardAPI and projected volumes; and ConfigMaps and Secrets as the API shows them.
  */
 import type { ConfigObject, LocalObjectMeta } from '../api/cluster-objects.ts'
+import type { OwnerReference } from '../api/resource.ts'
 import { cleanPath } from '../base/text.ts'
-import type { ObjectDocument } from '../pod/objects/document.ts'
+import type { ObjectDocument, PodOwner } from '../pod/objects/document.ts'
 import { objectData } from '../pod/objects/local-object.ts'
 import type { ObjectReader } from '../pod/objects/local-object.ts'
 import type { ConfigMap, LocalObject, Secret } from '../pod/objects/object-kinds.ts'
+import { isBatchKind } from '../pod/objects/workload-kinds.ts'
 import type { keyToPathSchema } from '../pod/schema/container-schema.ts'
 import type { Infer } from '../pod/schema/types.ts'
 import type { downwardAPIFileSchema, VolumeSpec } from '../pod/schema/volume-schema.ts'
@@ -169,6 +171,21 @@ export function toObjectMeta(
       objectUid({ kind, namespace, name, source: kind === 'PersistentVolumeClaim' ? undefined : source }),
     ...(Object.keys(labels).length > 0 && { labels }),
     annotations: { ...annotations, 'podd.dev/source': source, 'podd.dev/path': place.path },
+  }
+}
+
+/** As what a workload makes refers to it. */
+export function ownerReference(
+  { kind, name, uid }: PodOwner,
+  { namespace, source }: { readonly namespace: string; readonly source: SourceName },
+): OwnerReference {
+  return {
+    apiVersion: isBatchKind(kind) ? 'batch/v1' : 'apps/v1',
+    kind,
+    name,
+    uid: uid ?? objectUid({ kind, namespace, name, source }),
+    controller: true,
+    blockOwnerDeletion: true,
   }
 }
 

@@ -136,6 +136,8 @@ export class ApiRig {
   readonly daemonsets = new KindRig(this.shown.daemonsets, async () => {})
   readonly jobs = new KindRig(this.shown.jobs, async () => {})
   readonly cronjobs = new KindRig(this.shown.cronjobs, async () => {})
+  readonly replicasets = new KindRig(this.shown.replicasets, async () => {})
+  readonly controllerrevisions = new KindRig(this.shown.controllerrevisions, async () => {})
   readonly endpointslices = new KindRig(this.shown.endpointslices, async () => {})
   readonly images: ImageEntry[] = []
   archives: readonly ArchiveReport[] = []
@@ -267,6 +269,8 @@ export class ApiRig {
         daemonsets: this.daemonsets,
         jobs: this.jobs,
         cronjobs: this.cronjobs,
+        replicasets: this.replicasets,
+        controllerrevisions: this.controllerrevisions,
         endpointslices: this.endpointslices,
       },
       status: { daemonStatus: () => this.status, applied: () => this.applied },

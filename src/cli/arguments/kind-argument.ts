@@ -20,7 +20,7 @@ const elsewhere: readonly (readonly [names: string, hint: string])[] = [
     'podd filters nothing between pods: the firewall of the host does.',
   ],
   [
-    'replicaset replicasets rs replicationcontroller replicationcontrollers rc horizontalpodautoscaler ' +
+    'replicationcontroller replicationcontrollers rc horizontalpodautoscaler ' +
       'horizontalpodautoscalers hpa poddisruptionbudget poddisruptionbudgets pdb',
     '`podd get deployments` shows what replaces and scales pods here.',
   ],

@@ -66,8 +66,10 @@ export class ApiClient {
     return list
   }
 
-  post<T>(path: string, signal: AbortSignal): Promise<T> {
-    return this.#ask({ method: 'POST', path }, signal)
+  /** @param object what to create, as JSON */
+  post<T>(path: string, signal: AbortSignal, object?: object): Promise<T> {
+    const body = object && { type: 'application/json', text: JSON.stringify(object) }
+    return this.#ask({ method: 'POST', path, ...(body && { body }) }, signal)
   }
 
   /** Deletes an object, with these options (meta/v1 DeleteOptions). */

@@ -1,7 +1,9 @@
+import type { WorkloadObject } from '../../api/cluster-objects.ts'
+import { summarizePod } from '../../api/pod-summary.ts'
 import type { EventObject, PodObject, ResourceObject } from '../../api/resource.ts'
-import { columnsFor, formatAge } from '../../api/served-kind.ts'
+import { columnsFor, formatAge, formatAgeOf } from '../../api/served-kind.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
-import { formatSeen } from '../../api/served-kinds.ts'
+import { formatSeen, jobCompletions, jobState } from '../../api/served-kinds.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
 import { entriesOf, isJsonObject, objectAt, objectsAt, textAt, textsAt } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -42,6 +44,8 @@ export function describePod(
     const grace = metadata.deletionGracePeriodSeconds
     if (grace !== undefined) text.add(0, 'Termination Grace Period', `${grace}s`, 26)
   }
+  const [owner] = metadata.ownerReferences ?? []
+  if (owner !== undefined) text.add(0, 'Controlled By', `${owner.kind}/${owner.name}`)
   if (status.reason !== undefined) text.add(0, 'Reason', status.reason)
   if (status.message !== undefined) text.add(0, 'Message', status.message)
   text.add(0, 'IP', status.podIP ?? '')
@@ -67,7 +71,7 @@ export function describePod(
   if (outdated?.message !== undefined) text.add(0, 'Update', outdated.message)
   const conditions = status.conditions.map(({ type, status }) => [type, status])
   text.addBlock(0, 'Conditions', tableLines([['Type', 'Status'], ...conditions]))
-  describeVolumes(text, pod)
+  describeVolumes(text, pod.spec)
   text.add(0, 'QoS Class', status.qosClass)
   const problemLines = problems.map((problem) => formatProblem(problem))
   if (problemLines.length > 0) text.addBlock(0, 'Manifest', problemLines)
@@ -75,7 +79,7 @@ export function describePod(
   return text.toString()
 }
 
-function describeVolumes(text: Description, { spec }: PodObject): void {
+function describeVolumes(text: Description, spec: JsonObject): void {
   const volumes = objectsAt(spec, 'volumes')
   if (volumes.length === 0) {
     text.add(0, 'Volumes', '<none>')
@@ -275,6 +279,215 @@ function formatMount(mount: JsonObject): string {
   return `${textAt(mount, 'mountPath') ?? ''} from ${textAt(mount, 'name') ?? ''} (${flags.join(',')})`
 }
 
+/** A Deployment, StatefulSet, DaemonSet, Job or CronJob with what was made from it. */
+export interface DescribedWorkload {
+  readonly workload: WorkloadObject
+  /** Of a CronJob, newest last. */
+  readonly jobs: readonly WorkloadObject[]
+  readonly pods: readonly PodObject[]
+  /** Of itself, its Jobs and its pods, oldest first. */
+  readonly events: readonly EventObject[]
+  /** Of its manifest. */
+  readonly problems: readonly Problem[]
+}
+
+/**
+ * All about a workload, in the words of `kubectl describe` (kubectl `pkg/describe/describe.go`: DeploymentDescriber,
+ * StatefulSetDescriber, DaemonSetDescriber, JobDescriber, CronJobDescriber, 1.36), with its Jobs and pods.
+ */
+export function describeWorkload(
+  { workload, jobs, pods, events, problems }: DescribedWorkload,
+  nowMs: number,
+): string {
+  const { kind, metadata, status } = workload
+  const text = new Description()
+  const add = (label: string, value: string | readonly string[]): void => text.add(0, label, value, 30)
+  add('Name', metadata.name)
+  add('Namespace', metadata.namespace)
+  const [owner] = metadata.ownerReferences ?? []
+  if (owner !== undefined) add('Controlled By', `${owner.kind}/${owner.name}`)
+  add('CreationTimestamp', describeTime(metadata.creationTimestamp))
+  add('Labels', entriesOf(metadata.labels, '='))
+  add('Annotations', entriesOf(metadata.annotations, ': '))
+  for (const [label, value] of workloadLines(workload)) add(label, value)
+  text.addLine(0, 'Pod Template:')
+  for (const line of describeTemplate(templateOf(workload))) text.addLine(1, line)
+  const conditions = objectsAt(status, 'conditions').map((condition) =>
+    ['type', 'status', 'reason', 'message'].map((key) => textAt(condition, key) ?? ''),
+  )
+  if (kind !== 'CronJob')
+    text.addBlock(
+      0,
+      'Conditions',
+      conditions.length === 0 ? [] : tableLines([['Type', 'Status', 'Reason', 'Message'], ...conditions]),
+    )
+  if (kind === 'CronJob') {
+    add('Last Schedule Time', timeOr(status, 'lastScheduleTime'))
+    add('Last Successful Time', timeOr(status, 'lastSuccessfulTime'))
+    const names = objectsAt(status, 'active').flatMap((each) => textAt(each, 'name') ?? [])
+    add('Active Jobs', names.length === 0 ? '<none>' : names.join(', '))
+    const rows = jobs.map((job) => [job.metadata.name, jobState(job), jobCompletions(job)])
+    text.addBlock(
+      0,
+      'Jobs',
+      rows.length === 0 ? [] : tableLines([['Name', 'Status', 'Completions'], ...rows]),
+    )
+  }
+  const rows = pods.map((pod) => {
+    const { ready, total, status: state, restarts } = summarizePod(pod)
+    const age = formatAgeOf(pod.metadata.creationTimestamp, nowMs)
+    return [pod.metadata.name, `${ready}/${total}`, state, String(restarts), age]
+  })
+  const titles = ['Name', 'Ready', 'Status', 'Restarts', 'Age']
+  text.addBlock(0, 'Pods', rows.length === 0 ? [] : tableLines([titles, ...rows]))
+  const problemLines = problems.map((problem) => formatProblem(problem))
+  if (problemLines.length > 0) text.addBlock(0, 'Manifest', problemLines)
+  const told = events.map((event) => [
+    event.type,
+    event.reason,
+    formatSeen(event, nowMs),
+    `${event.involvedObject.kind.toLowerCase()}/${event.involvedObject.name}`,
+    event.message.trim(),
+  ])
+  const heads = ['Type', 'Reason', 'Age', 'Object', 'Message']
+  text.addBlock(0, 'Events', told.length === 0 ? [] : tableLines([heads, ...told]))
+  return text.toString()
+}
+
+function timeOr(status: JsonObject, key: string): string {
+  const time = textAt(status, key)
+  return time === undefined ? '<unset>' : describeTime(time)
+}
+
+/** What kubectl prints of each kind before the template. */
+function workloadLines({ kind, spec, status }: WorkloadObject): readonly (readonly [string, string])[] {
+  const count = (key: string): string => textAt(status, key) ?? '0'
+  const given = (from: JsonObject, key: string): string => textAt(from, key) ?? '<unset>'
+  const selector = entriesOf(objectAt(objectAt(spec, 'selector'), 'matchLabels'), '=').join(',') || '<unset>'
+  const strategyOf = (key: string): JsonObject => objectAt(spec, key) ?? {}
+  const rolling = (strategy: JsonObject): JsonObject => objectAt(strategy, 'rollingUpdate') ?? {}
+  switch (kind) {
+    case 'Deployment': {
+      const strategy = strategyOf('strategy')
+      const total = `${count('replicas')} total | ${count('availableReplicas')} available`
+      return [
+        ['Selector', selector],
+        [
+          'Replicas',
+          `${given(spec, 'replicas')} desired | ${count('updatedReplicas')} updated | ${total} | ${count('unavailableReplicas')} unavailable`,
+        ],
+        ['StrategyType', given(strategy, 'type')],
+        ['MinReadySeconds', textAt(spec, 'minReadySeconds') ?? '0'],
+        ...(objectAt(strategy, 'rollingUpdate') === undefined
+          ? []
+          : [
+              [
+                'RollingUpdateStrategy',
+                `${given(rolling(strategy), 'maxUnavailable')} max unavailable`,
+              ] as const,
+            ]),
+        ...(spec['paused'] === true ? [['Paused', 'true'] as const] : []),
+      ]
+    }
+    case 'StatefulSet':
+      return [
+        ['Selector', selector],
+        ['Replicas', `${given(spec, 'replicas')} desired | ${count('replicas')} total`],
+        ['Update Strategy', given(strategyOf('updateStrategy'), 'type')],
+        ['Pod Management Policy', given(spec, 'podManagementPolicy')],
+      ]
+    case 'DaemonSet':
+      return [
+        ['Selector', selector],
+        ['Desired Number of Nodes Scheduled', count('desiredNumberScheduled')],
+        ['Current Number of Nodes Scheduled', count('currentNumberScheduled')],
+        ['Number of Nodes Scheduled with Up-to-date Pods', count('updatedNumberScheduled')],
+        ['Number of Nodes Scheduled with Available Pods', count('numberAvailable')],
+      ]
+    case 'Job':
+      return [...jobLines(spec), ...jobStatusLines(status)]
+    case 'CronJob': {
+      const job = objectAt(objectAt(spec, 'jobTemplate'), 'spec') ?? {}
+      return [
+        ['Schedule', given(spec, 'schedule')],
+        ['Time Zone', given(spec, 'timeZone')],
+        ['Concurrency Policy', given(spec, 'concurrencyPolicy')],
+        ['Suspend', spec['suspend'] === true ? 'True' : 'False'],
+        ['Successful Job History Limit', given(spec, 'successfulJobsHistoryLimit')],
+        ['Failed Job History Limit', given(spec, 'failedJobsHistoryLimit')],
+        [
+          'Starting Deadline Seconds',
+          textAt(spec, 'startingDeadlineSeconds') === undefined
+            ? '<unset>'
+            : `${given(spec, 'startingDeadlineSeconds')}s`,
+        ],
+        ...jobLines(job),
+      ]
+    }
+  }
+}
+
+function jobLines(spec: JsonObject): readonly (readonly [string, string])[] {
+  const optional = (label: string, key: string, unit = ''): readonly (readonly [string, string])[] => {
+    const value = textAt(spec, key)
+    return value === undefined ? [] : [[label, `${value}${unit}`]]
+  }
+  return [
+    ['Parallelism', textAt(spec, 'parallelism') ?? '<unset>'],
+    ['Completions', textAt(spec, 'completions') ?? '<unset>'],
+    ...optional('Completion Mode', 'completionMode'),
+    ...(spec['suspend'] === true ? [['Suspend', 'true'] as const] : []),
+    ...optional('Backoff Limit', 'backoffLimit'),
+    ...optional('Active Deadline Seconds', 'activeDeadlineSeconds', 's'),
+    ...optional('TTL Seconds After Finished', 'ttlSecondsAfterFinished'),
+  ]
+}
+
+function jobStatusLines(status: JsonObject): readonly (readonly [string, string])[] {
+  const [start, end] = ['startTime', 'completionTime'].map((key) => textAt(status, key))
+  const ran = Date.parse(end ?? '') - Date.parse(start ?? '')
+  const count = (key: string): string => textAt(status, key) ?? '0'
+  return [
+    ...(start === undefined ? [] : [['Start Time', describeTime(start)] as const]),
+    ...(end === undefined ? [] : [['Completed At', describeTime(end)] as const]),
+    ...(Number.isNaN(ran) ? [] : [['Duration', formatAge(ran)] as const]),
+    [
+      'Pods Statuses',
+      `${count('active')} Active (${count('ready')} Ready) / ${count('succeeded')} Succeeded / ${count('failed')} Failed`,
+    ],
+    ...(textAt(status, 'completedIndexes') === undefined
+      ? []
+      : [['Completed Indexes', count('completedIndexes')] as const]),
+    ...(textAt(status, 'failedIndexes') === undefined
+      ? []
+      : [['Failed Indexes', count('failedIndexes')] as const]),
+  ]
+}
+
+function templateOf({ kind, spec }: WorkloadObject): JsonObject {
+  const owner = kind === 'CronJob' ? objectAt(objectAt(spec, 'jobTemplate'), 'spec') : spec
+  return objectAt(owner, 'template') ?? {}
+}
+
+function describeTemplate(template: JsonObject): readonly string[] {
+  const text = new Description()
+  const metadata = objectAt(template, 'metadata')
+  const spec = objectAt(template, 'spec') ?? {}
+  text.add(0, 'Labels', entriesOf(objectAt(metadata, 'labels'), '='))
+  const annotations = entriesOf(objectAt(metadata, 'annotations'), ': ')
+  if (annotations.length > 0) text.add(0, 'Annotations', annotations)
+  for (const [label, list] of [
+    ['Init Containers', 'initContainers'],
+    ['Containers', 'containers'],
+  ] as const) {
+    const containers = objectsAt(spec, list)
+    if (containers.length > 0) text.addLine(0, `${label}:`)
+    for (const container of containers) describeContainer(text, container, undefined, [])
+  }
+  describeVolumes(text, spec)
+  return text.lines
+}
+
 /** The columns of an object of any kind in the layout of `kubectl describe`, then its data. */
 export function describeObject(kind: ServedKind, object: ResourceObject, nowMs: number): string {
   const { name, namespace, labels, annotations } = object.metadata
@@ -333,6 +546,10 @@ export class Description {
 
   addLine(level: number, line: string): void {
     this.#lines.push(`${'  '.repeat(level)}${line}`)
+  }
+
+  get lines(): readonly string[] {
+    return this.#lines
   }
 
   toString(): string {

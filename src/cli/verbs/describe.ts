@@ -1,7 +1,10 @@
+import type { WorkloadObject } from '../../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceList, ResourceObject } from '../../api/resource.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { eventKind } from '../../api/served-kinds.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
+import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import { readKindArguments } from '../arguments/kind-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
@@ -20,7 +23,7 @@ import {
 import { noHeadersFlag, outputFlag } from '../arguments/verb.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
-import { describeObject, describePod } from '../output/describe.ts'
+import { describeObject, describePod, describeWorkload } from '../output/describe.ts'
 import { getObjects, noneFound } from './get.ts'
 
 interface Asked {
@@ -31,8 +34,8 @@ interface Asked {
 
 export const describeVerb: Verb = {
   usage: 'describe KIND[,KIND...] [NAME...] | KIND/NAME... [-l SELECTOR] [-n NAMESPACE | -A]',
-  help: `Shows objects in detail; of a pod its containers, their states, conditions, volumes and events, of a Secret the
-sizes of its values. Without a name all of the kind are shown; where no object bears a single NAME, those are shown whose
+  help: `Shows objects in detail; of a pod its containers, their states, conditions, volumes and events, of a workload its
+template, its pods and their events, of a Secret the sizes of its values. Without a name all of the kind are shown; where no object bears a single NAME, those are shown whose
 names begin with it.`,
   flags: [selectorFlag, namespaceFlag, allNamespacesFlag],
   examples: [
@@ -88,8 +91,11 @@ async function listNames(
 /** Two empty lines stand between objects. */
 async function describeAll(context: VerbContext, asked: readonly Asked[]): Promise<string> {
   const texts: string[] = []
-  for (const each of asked)
-    texts.push(await (each.kind.resource === 'pods' ? describePodOf : describeAnything)(context, each))
+  for (const each of asked) {
+    const isWorkload = isWorkloadKind(each.kind.kind)
+    const describe = isWorkload ? describeWorkloadOf : describeAnything
+    texts.push(await (each.kind.resource === 'pods' ? describePodOf : describe)(context, each))
+  }
   return texts.join('\n\n')
 }
 
@@ -99,6 +105,57 @@ async function describeAnything(
 ): Promise<string> {
   const path = `${listPath(kind.resource, kind.namespaced ? namespace : undefined, kind.tableRoot)}/${encodeURIComponent(name)}`
   return describeObject(kind, await client.get<ResourceObject>(path, signal), clock.wallMs())
+}
+
+async function describeWorkloadOf(
+  { client, clock, signal }: VerbContext,
+  { kind, namespace, name }: Asked,
+): Promise<string> {
+  const path = `${listPath(kind.resource, namespace, kind.root)}/${encodeURIComponent(name)}`
+  const jobsPath = listPath('jobs', namespace, '/apis/batch/v1')
+  const [workload, jobs, pods, events, status] = await Promise.all([
+    client.get<WorkloadObject>(path, signal),
+    kind.kind === 'CronJob'
+      ? client.getList<ResourceList<WorkloadObject>>(jobsPath, signal)
+      : Promise.resolve({ items: [] }),
+    client.getList<ResourceList<PodObject>>(listPath('pods', namespace), signal),
+    client.getList<ResourceList<EventObject>>(listPath('events', namespace), signal),
+    client.status(signal),
+  ])
+  const { uid, annotations } = workload.metadata
+  const ownJobs = jobs.items.filter((job) => isOwnedBy(job, new Set([uid])))
+  const owners = new Set([uid, ...ownJobs.map(({ metadata }) => metadata.uid)])
+  const ownPods = pods.items.filter((pod) => isOwnedBy(pod, owners))
+  const all = new Set([...owners, ...ownPods.map(({ metadata }) => metadata.uid)])
+  const text = describeWorkload(
+    {
+      workload,
+      jobs: ownJobs,
+      pods: ownPods,
+      events: events.items.filter(({ involvedObject }) => all.has(involvedObject.uid)),
+      problems: problemsOf(status, podKey({ namespace, name }), annotations?.['podd.dev/path']),
+    },
+    clock.wallMs(),
+  )
+  return text
+}
+
+function isOwnedBy(
+  { metadata: { ownerReferences = [] } }: PodObject | WorkloadObject,
+  uids: ReadonlySet<string>,
+): boolean {
+  return ownerReferences.some(({ uid }) => uids.has(uid))
+}
+
+/** Of an object: its own, and those of its file as a whole. */
+function problemsOf(
+  { problems }: DaemonStatus,
+  object: string,
+  path: string | undefined,
+): DaemonStatus['problems'] {
+  return problems.filter(
+    (problem) => problem.object === object || (problem.object === undefined && problem.place.path === path),
+  )
 }
 
 async function describePodOf(
@@ -112,11 +169,8 @@ async function describePodOf(
     client.get<ResourceList<EventObject>>(withQuery(listPath('events', namespace), ofPod), signal),
     client.status(signal),
   ])
-  const object = podKey(pod.metadata)
   const path = pod.metadata.annotations?.['podd.dev/path']
-  const problems = status.problems.filter(
-    (problem) => problem.object === object || (problem.object === undefined && problem.place.path === path),
-  )
+  const problems = problemsOf(status, podKey(pod.metadata), path)
   return describePod(pod, probes, events.items, problems, clock.wallMs())
 }
 

@@ -10,8 +10,8 @@ import { titled } from '../output/print.ts'
 
 export const historyVerb: Verb = {
   usage: 'history [UNIT] [-o FORMAT]',
-  help: `Lists the units that sources give, each a file of a directory, the whole answer of a URL or a pod that was written over the
-API: which revision of it counts (ACTIVE) and which the source gives (OFFERED). With the name of one, its revisions, and why one failed: the exit codes and
+  help: `Lists the units that sources give, each a file of a directory, the whole answer of a URL, or a pod or workload
+that was written over the API: which revision of it counts (ACTIVE) and which the source gives (OFFERED). With the name of one, its revisions, and why one failed: the exit codes and
 the last log lines of its containers. A file may be named by its path or the end of it, with or without \`.yaml\`.`,
   flags: [outputFlag],
   examples: [

@@ -1,11 +1,20 @@
-import type { WorkloadObject } from '../../api/cluster-objects.ts'
+import type { WorkloadObject, WorkloadRevisionObject } from '../../api/cluster-objects.ts'
+import type { ResourceList } from '../../api/resource.ts'
+import { formatAgeOf } from '../../api/served-kind.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { findKind } from '../../api/served-kinds.ts'
+import type { RollbackReply } from '../../api/sources.ts'
 import { formatTime, startDeadline } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
-import { listPath, namespaceFlag, readNamespace } from '../arguments/pod-argument.ts'
+import { canonicalJson, objectAt, objectsAt, textAt } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { listPath, namespaceFlag, readNamespace, withQuery } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import { outputFlag, readOutputFormat } from '../arguments/verb.ts'
+import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { formatYaml } from '../output/format-yaml.ts'
+import { titled } from '../output/print.ts'
 import { readTimeout, timeoutFlag } from './wait.ts'
 
 interface WorkloadName {
@@ -51,33 +60,230 @@ there.`,
   },
 }
 
+const actions = ['status', 'restart', 'history', 'undo', 'pause', 'resume'] as const
+
 export const rolloutVerb: Verb = {
-  usage: 'rollout (status | restart) KIND/NAME [--timeout DURATION]',
+  usage: 'rollout (status | restart | history | undo | pause | resume) KIND/NAME [--to-revision NUMBER]',
   help: `status waits until all pods of a Deployment, StatefulSet or DaemonSet are of its newest template and available; the exit
-code is 1 if the time is over before. restart has its pods replaced one after the other, where it was written over the API.
-What a file gives has its revisions by file: podd history, podd rollback.`,
-  flags: [timeoutFlag, namespaceFlag],
+code is 1 if the time is over before. history lists the templates that are kept of it, and undo goes back to the one before,
+or to the one that --to-revision names: of a workload that was written over the API by writing that template again, of one
+that a file or a URL gives as podd rollback does, until its source gives something new. restart has the pods replaced one
+after the other, pause and resume stop and continue that for a Deployment; these change what was written over the API.`,
+  flags: [
+    {
+      name: 'to-revision',
+      label: 'NUMBER',
+      doc: 'undo: go back to this one of `podd rollout history`.',
+    },
+    { name: 'revision', label: 'NUMBER', doc: 'history: show the template of this one.' },
+    timeoutFlag,
+    namespaceFlag,
+    outputFlag,
+  ],
   examples: [
     ['rollout status deploy/web --timeout 5m', 'until all pods are new and ready'],
     ['rollout restart sts/db', 'new pods by the same template'],
+    ['rollout history deploy/web', 'the templates that are kept'],
+    ['rollout undo deploy/web', 'the template before'],
   ],
-  async run(context) {
+  async run(context): Promise<VerbResult> {
     const { args, client, clock, signal } = context
-    const [what, ...words] = args.positionals
-    if (what === 'undo' || what === 'history')
-      throw new UsageError(
-        `podd keeps the revisions of files, not of single workloads`,
-        what === 'undo' ? 'podd rollback FILE' : 'podd history FILE',
-      )
-    if (what !== 'status' && what !== 'restart')
-      throw new UsageError('rollout what?', 'podd rollout status deploy/NAME')
-    const target = readWorkload(words, `rollout ${what}`, rolledKinds)
+    const [word, ...words] = args.positionals
+    const what = actions.find((action) => action === word)
+    if (what === undefined) throw new UsageError('rollout what?', 'podd rollout status deploy/NAME')
+    const kinds = what === 'pause' || what === 'resume' ? ['Deployment'] : rolledKinds
+    const target = readWorkload(words, `rollout ${what}`, kinds)
     const namespace = readNamespace(args)
     if (what === 'status') return await waitForRollout(context, target, namespace)
+    if (what === 'history') return await listHistory(context, target, namespace)
+    if (what === 'undo') return await undo(context, target, namespace)
     const annotations = { 'kubectl.kubernetes.io/restartedAt': formatTime(clock.wallMs()) }
-    const patch = { spec: { template: { metadata: { annotations } } } }
-    await client.patch(pathOf(target, namespace), patch, signal)
-    return { kind: 'text', text: `${fullName(target)} restarted\n` }
+    const spec =
+      what === 'restart' ? { template: { metadata: { annotations } } } : { paused: what === 'pause' || null }
+    await client.patch(pathOf(target, namespace), { spec }, signal)
+    const done = { restart: 'restarted', pause: 'paused', resume: 'resumed' }[what]
+    return { kind: 'text', text: `${fullName(target)} ${done}\n` }
+  },
+}
+
+/** A template that is kept of a workload. */
+interface TemplateRevision {
+  readonly number: number
+  readonly template: JsonObject
+  readonly object: WorkloadRevisionObject
+}
+
+/** The number that --revision or --to-revision has. Throws UsageError. */
+function readRevision(args: ParsedArguments, flag: string): number | undefined {
+  const text = args.value(flag)
+  if (text === undefined || text === '0') return undefined
+  if (!/^[1-9]\d{0,8}$/u.test(text))
+    throw new UsageError(`--${flag} must be the number of a revision, not ${JSON.stringify(text)}`)
+  return Number(text)
+}
+
+/** Of a workload, oldest first. */
+async function readHistory(
+  { client, signal }: VerbContext,
+  { kind }: WorkloadName,
+  { metadata }: WorkloadObject,
+): Promise<readonly TemplateRevision[]> {
+  const resource = kind.kind === 'Deployment' ? 'replicasets' : 'controllerrevisions'
+  const path = listPath(resource, metadata.namespace, kind.root)
+  const { items } = await client.getList<ResourceList<WorkloadRevisionObject>>(path, signal)
+  return items
+    .filter(({ metadata: { ownerReferences } }) => ownerReferences.some(({ uid }) => uid === metadata.uid))
+    .map((object) => {
+      const annotation = object.metadata.annotations?.['deployment.kubernetes.io/revision']
+      // The kinds of items are left out of lists.
+      const number = 'revision' in object ? object.revision : Number(annotation)
+      const spec = 'data' in object ? objectAt(object.data, 'spec') : objectAt(object, 'spec')
+      const { $patch: _patch, ...template } = objectAt(spec, 'template') ?? {}
+      return { number, template, object }
+    })
+    .toSorted((a, b) => a.number - b.number)
+}
+
+async function listHistory(
+  context: VerbContext,
+  target: WorkloadName,
+  namespace: string,
+): Promise<VerbResult> {
+  const { args, client, clock, signal } = context
+  const format = readOutputFormat(args)
+  const workload = await client.get<WorkloadObject>(pathOf(target, namespace), signal)
+  const history = await readHistory(context, target, workload)
+  const number = readRevision(args, 'revision')
+  if (number !== undefined) {
+    const { template } = requireRevision(history, number, target)
+    return { kind: 'text', text: formatYaml(template) }
+  }
+  const current = canonicalJson(workload.spec['template'] ?? null)
+  return {
+    kind: 'listing',
+    listings: [
+      {
+        columns: titled(['REVISION', 'AGE', 'NOW', 'IMAGES', 'CHANGE-CAUSE']),
+        rows: history.map(({ number: each, template, object }) => [
+          String(each),
+          formatAgeOf(object.metadata.creationTimestamp, clock.wallMs()),
+          canonicalJson(template) === current ? 'wanted' : '<none>',
+          objectsAt(objectAt(template, 'spec'), 'containers')
+            .flatMap((container) => textAt(container, 'image') ?? [])
+            .join(','),
+          object.metadata.annotations?.['kubernetes.io/change-cause'] ?? '<none>',
+        ]),
+        objects: history.map(({ object }) => Object.assign({}, object, { apiVersion: 'apps/v1' })),
+        listKind: 'List',
+      },
+    ],
+    format,
+    notes: [],
+  }
+}
+
+function requireRevision(
+  history: readonly TemplateRevision[],
+  number: number,
+  target: WorkloadName,
+): TemplateRevision {
+  const found = history.find((each) => each.number === number)
+  if (found !== undefined) return found
+  const kept = history.map((each) => each.number).join(', ')
+  throw new PoddError('UPDATE_REFUSED', `revision ${number} of ${fullName(target)} is not kept`, {
+    hint: kept === '' ? 'None is.' : `There are ${kept}.`,
+  })
+}
+
+async function undo(context: VerbContext, target: WorkloadName, namespace: string): Promise<VerbResult> {
+  const { args, client, signal } = context
+  const path = pathOf(target, namespace)
+  const to = readRevision(args, 'to-revision')
+  const workload = await client.get<WorkloadObject>(path, signal)
+  const annotations = workload.metadata.annotations ?? {}
+  const source = annotations['podd.dev/source'] ?? ''
+  if (source !== 'api') {
+    const unit = source.startsWith('http') ? source : (annotations['podd.dev/path'] ?? '')
+    const query = { unit, ...(to !== undefined && { to: String(to) }) }
+    const reply = await client.post<RollbackReply>(withQuery('/podd/v1/units/rollback', query), signal)
+    const text = `revision ${reply.active} of ${reply.unit} counts until its source gives something new, or \`podd resume ${reply.unit}\`\n`
+    return { kind: 'text', text }
+  }
+  const history = await readHistory(context, target, workload)
+  const current = canonicalJson(workload.spec['template'] ?? null)
+  const wanted =
+    to === undefined
+      ? history.findLast(({ template }) => canonicalJson(template) !== current)
+      : requireRevision(history, to, target)
+  if (wanted === undefined)
+    throw new PoddError('UPDATE_REFUSED', `no earlier template of ${fullName(target)} is kept`, {
+      hint: `\`podd rollout history ${target.kind.singular}/${target.name}\` lists those that are.`,
+    })
+  if (canonicalJson(wanted.template) === current)
+    return {
+      kind: 'text',
+      text: `${fullName(target)} skipped rollback (current template already matches revision ${wanted.number})\n`,
+    }
+  if (workload.spec['paused'] === true)
+    throw new PoddError('UPDATE_REFUSED', `${fullName(target)} is paused, and would not go back`, {
+      hint: `First \`podd rollout resume ${target.kind.singular}/${target.name}\`.`,
+    })
+  await client.patch(path, { spec: { template: { ...wanted.template, $patch: 'replace' } } }, signal)
+  return { kind: 'text', text: `${fullName(target)} rolled back\n` }
+}
+
+export const createVerb: Verb = {
+  usage: 'create job NAME --from cronjob/CRONJOB [-n NAMESPACE]',
+  help: `Starts a Job of a CronJob at once, whatever its schedule, also of one that a file gives. It stands for itself, as one that was
+written over the API: \`podd get jobs\` shows it until it is deleted there.`,
+  flags: [
+    { name: 'from', label: 'cronjob/CRONJOB', doc: 'The CronJob whose Job it is to be.' },
+    { name: 'filename', short: 'f', label: 'FILE', doc: 'Not taken: `podd apply FILE` is for manifests.' },
+    namespaceFlag,
+  ],
+  examples: [['create job backup-now --from cronjob/backup', 'a backup out of turn']],
+  async run({ args, client, signal }) {
+    const usage = 'podd create job NAME --from cronjob/CRONJOB'
+    const hint = `${usage}; anything else is written into a manifest: podd apply FILE`
+    const [what, name, ...more] = args.positionals
+    if (args.value('filename') !== undefined)
+      throw new UsageError(
+        'podd creates nothing from files',
+        '`podd apply FILE` writes manifests into the manifest directory; `kubectl create -f FILE`, over the API.',
+      )
+    if (findKind(what ?? '')?.kind !== 'Job') throw new UsageError('podd create takes jobs only', hint)
+    if (name === undefined || more.length > 0) throw new UsageError('create which job?', usage)
+    const from = args.value('from') ?? ''
+    const [word = '', cronJob = '', ...others] = from.split('/')
+    if (findKind(word)?.kind !== 'CronJob' || cronJob === '' || others.length > 0)
+      throw new UsageError(from === '' ? 'create a job from what?' : `${from} is no CronJob`, usage)
+    const namespace = readNamespace(args)
+    const path = `${listPath('cronjobs', namespace, '/apis/batch/v1')}/${encodeURIComponent(cronJob)}`
+    const { metadata, spec } = await client.get<WorkloadObject>(path, signal)
+    const template = objectAt(spec, 'jobTemplate')
+    const given = objectAt(template, 'metadata')
+    const owner = {
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      name: cronJob,
+      uid: metadata.uid,
+      controller: true,
+    }
+    // As kubectl has it (`cmd/create/create_job.go`, createJobFromCronJob, 1.36).
+    const job = {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: {
+        name,
+        namespace,
+        labels: objectAt(given, 'labels') ?? {},
+        annotations: { ...objectAt(given, 'annotations'), 'cronjob.kubernetes.io/instantiate': 'manual' },
+        ownerReferences: [owner],
+      },
+      spec: objectAt(template, 'spec') ?? {},
+    }
+    await client.post(listPath('jobs', namespace, '/apis/batch/v1'), signal, job)
+    return { kind: 'text', text: `job.batch/${name} created\n` }
   },
 }
 

@@ -235,11 +235,15 @@ export class BatchJobs {
     })
   }
 
-  #childrenOf({ place }: ObjectDocument, record: CronRecord | undefined): readonly ObjectDocument[] {
+  #childrenOf(
+    { object, place, kept }: ObjectDocument,
+    record: CronRecord | undefined,
+  ): readonly ObjectDocument[] {
+    const owner = { kind: object.kind, name: object.metadata.name, ...(kept && { uid: kept.uid }) }
     return (record?.jobs ?? []).map(({ manifest }) => {
       const known = this.#children.get(manifest)
-      if (known !== undefined && known.place === place) return known
-      const child = { object: objectFromManifest(manifest), manifest, place }
+      if (known !== undefined && known.place === place && sameData(known.owner, owner)) return known
+      const child = { object: objectFromManifest(manifest), manifest, place, owner }
       this.#children.set(manifest, child)
       return child
     })

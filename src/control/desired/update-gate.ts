@@ -44,7 +44,12 @@ import {
   unitsOf,
   writtenOf,
 } from '../../decide/updates/unit-revisions.ts'
-import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
+import type {
+  KeptRevision,
+  RevisionFailure,
+  UnitContent,
+  UnitRecord,
+} from '../../decide/updates/unit-revisions.ts'
 import { WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
@@ -316,6 +321,20 @@ export class UpdateGate {
     this.#env.logger.warn({ path: name, revision: next.active }, 'another revision counts on request')
     this.#tellChange(unit)
     return unit.record.active
+  }
+
+  /** The revisions of a unit that are kept, oldest first, with what they consist of. */
+  async revisionsOf(source: SourceName, name: string): Promise<readonly KeptRevision[]> {
+    const unit = this.#units.find({ source, unit: name })
+    if (unit === undefined) return []
+    const { record } = unit
+    const kept: KeptRevision[] = []
+    for (const { number, atMs } of record.revisions) {
+      const documents = await this.#units.contentOf(unit, record, number)
+      if (documents !== undefined) kept.push({ number, atMs, documents })
+    }
+    forgetContents(unit)
+    return kept
   }
 
   // What is offered.
@@ -871,7 +890,7 @@ export class UpdateGate {
 
   /** Whether what fails of it is undone. */
   #isRolledBack({ record, offered }: Pick<Unit, 'record' | 'offered'>): boolean {
-    return kindOfSource(record.source) !== 'api' || askForRollback(this.#podsOf(offered))
+    return kindOfSource(record.source) !== 'api' || askForRollback(offered)
   }
 
   /** Whether people are told how it does, beside its pods. */
@@ -922,8 +941,7 @@ export class UpdateGate {
     unit.record = next
     unit.changes += 1
     unit.isUnread = false
-    const needed = [next.offered, next.active, next.base].map((number) => revisionOf(next, number)?.hash)
-    for (const hash of unit.contents.keys()) if (!needed.includes(hash)) unit.contents.delete(hash)
+    forgetContents(unit)
   }
 
   #tellChange(unit: Unit): void {
@@ -960,6 +978,14 @@ const notGivenYet = 'its source has not been followed since podd started'
 function trustedKeys({ sources }: GateSettings, name: SourceName): readonly string[] | undefined {
   const keys = sources.find((each) => `${each.kind}:${each.name}` === name)?.verify?.keys
   return keys?.flatMap((key) => parseSigningKey(key)?.id ?? [])
+}
+
+/** Those on the disk are read again. */
+function forgetContents({ record, contents }: Unit): void {
+  const needed = [record.offered, record.active, record.base].map(
+    (number) => revisionOf(record, number)?.hash,
+  )
+  for (const hash of contents.keys()) if (!needed.includes(hash)) contents.delete(hash)
 }
 
 function isSameList(before: readonly SourceDocument[], after: readonly SourceDocument[]): boolean {

@@ -4,10 +4,12 @@ import type { Clock, Timer } from '../../base/clock.ts'
 import { objectOrEmpty, sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
+import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import {
   expandReplicas,
   isReplicaDocument,
   isWorkloadDocument,
+  podOf,
   WorkloadTargets,
 } from '../../decide/workloads/replica-pods.ts'
 import type { Expansion, WorkloadPod } from '../../decide/workloads/replica-pods.ts'
@@ -18,11 +20,13 @@ import { keyOfObject } from '../../pod/objects/local-object.ts'
 import type { LocalObject } from '../../pod/objects/local-object.ts'
 import { isBatchKind, isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import type { WorkloadKind } from '../../pod/objects/workload-kinds.ts'
+import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import { podKey } from '../../pod/values/ids.ts'
-import type { SourceName } from '../../pod/values/ids.ts'
+import type { PodKey, SourceName } from '../../pod/values/ids.ts'
 import type { SmallFile, StateReport } from '../../store/state-report.ts'
+import { listPodImages } from '../images/image-uses.ts'
 import type { PodWorker } from '../pod/worker.ts'
-import { toObjectMeta } from '../../translate/volume-files.ts'
+import { ownerReference, toObjectMeta } from '../../translate/volume-files.ts'
 import type { StatusStore } from '../serving/status-store.ts'
 import type { ShownResources } from '../serving/resource-store.ts'
 import type { BatchJobs, BatchStep } from './batch-jobs.ts'
@@ -60,6 +64,8 @@ interface Workloaded {
 /** The workloads of a source, and what they were to have when that was last decided. */
 interface SourceWorkloads extends Workloaded {
   readonly pods: readonly PodDocument[]
+  /** The last of each name. */
+  readonly byKey: ReadonlyMap<PodKey, PodDocument>
   wakeAtMs: number | undefined
 }
 
@@ -130,12 +136,12 @@ export class Workloads {
     const soonest = Math.min(dueAtMs ?? Infinity, retryAtMs)
     const wakeAtMs = Number.isFinite(soonest) ? soonest : undefined
     // What didn't change is the same object.
-    const before = new Map(known?.pods.map((document) => [podKey(document.pod.metadata), document]))
     const pods = wanted.map((document) => {
-      const same = before.get(podKey(document.pod.metadata))
+      const same = known?.byKey.get(podKey(document.pod.metadata))
       return same !== undefined && isSameDocument(same, document) ? same : document
     })
-    this.#sources.set(source, { ...workloads, pods, wakeAtMs })
+    const byKey = new Map(pods.map((document) => [podKey(document.pod.metadata), document]))
+    this.#sources.set(source, { ...workloads, pods, byKey, wakeAtMs })
     this.#show()
     this.#startTimer()
     const claims = documents.flatMap((document) => this.#targets.claimsOf(document))
@@ -212,15 +218,28 @@ export class Workloads {
   awaitsTurn(source: SourceName, { pod: { metadata }, manifest, owner }: PodDocument): boolean {
     if (owner === undefined) return false
     const name = this.#ownName(metadata.name)
-    const key = podKey({ namespace: metadata.namespace, name })
-    const wanted = this.#sources.get(source)?.pods.find((document) => podKey(document.pod.metadata) === key)
-    return wanted === undefined || !sameData(wanted.manifest, renamed(manifest, name))
+    const wanted = this.#sources.get(source)?.byKey.get(podKey({ namespace: metadata.namespace, name }))
+    if (wanted === undefined) return true
+    return !sameData(wanted.manifest, name === metadata.name ? manifest : renamed(manifest, name))
   }
 
   /** As its workload calls it. */
   #ownName(name: string): string {
     const { podNameSuffix: suffix } = this.#env
     return suffix !== '' && name.endsWith(suffix) ? name.slice(0, -suffix.length) : name
+  }
+
+  /** The images of templates: of CronJobs between their times, of Jobs that wait, of what has no replicas now. */
+  imagesToCome(): readonly ImageUse[] {
+    return [...this.#sources].flatMap(([source, { documents }]) =>
+      documents.flatMap((document) => {
+        const { object } = document
+        if (!isWorkload(object) || this.#batch?.factsOf(source, object).job?.finished !== undefined) return []
+        const by = `${object.kind.toLowerCase()} ${podKey(object.metadata)}`
+        const pod = podFromManifest(podOf(document, object.metadata.name))
+        return listPodImages(pod).map((image) => ({ image, by, isLater: true as const }))
+      }),
+    )
   }
 
   /** A pod reached another stage. */
@@ -308,12 +327,18 @@ export class Workloads {
         const { object, place, kept } = document
         if (!isWorkload(object)) continue
         const metadata = toObjectMeta(object, { source, place, kept })
+        const { namespace } = metadata
+        const owner = document.owner && ownerReference(document.owner, { namespace, source })
         const workers = owned.get(keyOfObject(object)) ?? []
         const { job, cronJob, activeJobs } = this.#batch?.factsOf(source, object) ?? noBatch
         const before = stores[object.kind].get(metadata.uid)?.metadata.creationTimestamp
         const sinceMs = cronJob?.createdAtMs ?? job?.createdAtMs ?? nowMs
         const shownObject = showWorkload(document, {
-          metadata: { creationTimestamp: before ?? formatTime(sinceMs), ...metadata },
+          metadata: {
+            creationTimestamp: before ?? formatTime(sinceMs),
+            ...metadata,
+            ...(owner !== undefined && { ownerReferences: [owner] }),
+          },
           targets: this.#targets.podsOf(document),
           pods: workers.map((worker) => this.#factsOf(worker)),
           job: job && {
@@ -428,7 +453,14 @@ export class Workloads {
   }
 }
 
-const nothing = { documents: [], hasBatch: false, isComplete: true, pods: [], wakeAtMs: undefined }
+const nothing = {
+  documents: [],
+  hasBatch: false,
+  isComplete: true,
+  pods: [],
+  byKey: new Map<PodKey, PodDocument>(),
+  wakeAtMs: undefined,
+}
 /** Times of the wall clock are looked at this often, as it may be set. */
 const longestWaitMs = 60_000
 const retryMs = 30_000

@@ -175,7 +175,8 @@ export class NodeWork {
   /** Frees space on a nearly full disk without terminating a pod. */
   async #collectForRoom(signal: AbortSignal): Promise<void> {
     await this.#containerGarbage.collect({ evictNonDeletedPods: true }, signal)
-    if (this.#pods.knowsAllPods()) await this.imageGarbage.collect({ kind: 'unused', young: false }, signal)
+    if (this.#pods.knowsAllPods())
+      await this.imageGarbage.collect({ kind: 'unused', young: false, later: true }, signal)
   }
 }
 

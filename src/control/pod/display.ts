@@ -10,6 +10,7 @@ import { defaultManifest } from '../../decide/writing/prepare-object.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { PodStatus } from '../../pod/state/status.ts'
+import { ownerReference } from '../../translate/volume-files.ts'
 import { recursiveReadOnly } from './env.ts'
 import type { PodEnv } from './env.ts'
 import type { PodState } from './state.ts'
@@ -152,6 +153,7 @@ export function toPodObject(
         'podd.dev/source': record.source,
         'podd.dev/path': record.path,
       },
+      ...(record.owner !== undefined && { ownerReferences: [ownerReference(record.owner, record)] }),
     },
     spec: {
       ...shownSpec(record),

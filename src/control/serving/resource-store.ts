@@ -12,6 +12,7 @@ import type {
   ServiceAccountObject,
   ServiceObject,
   WorkloadObject,
+  WorkloadRevisionObject,
 } from '../../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceChange, ResourceObject } from '../../api/resource.ts'
 import { sameData } from '../../base/json.ts'
@@ -250,6 +251,9 @@ export function createShown(wallMs: number) {
     daemonsets: byNames<WorkloadObject>(),
     jobs: byNames<WorkloadObject>(),
     cronjobs: byNames<WorkloadObject>(),
+    /** These two are written when they are asked for (`showRevisions`). */
+    replicasets: byNames<WorkloadRevisionObject>(),
+    controllerrevisions: byNames<WorkloadRevisionObject>(),
     /** Written by ServiceNames. */
     endpointslices: byNames<EndpointSliceObject>(),
   }

@@ -19,8 +19,10 @@ export interface ImageFacts {
 export interface ImageUse {
   /** A name as written, or an id. */
   readonly image: string
-  /** `container default/web main`, `pod default/web` … */
+  /** `container default/web main`, `pod default/web`, `cronjob default/backup` … */
   readonly by: string
+  /** Nothing has it now, but will: it is removed only where the disk is too full, after all others. */
+  readonly isLater?: true
 }
 
 /** The disk that holds the images. */
@@ -46,10 +48,13 @@ export interface ImageGarbagePolicy {
   readonly maximumAgeMs: number
 }
 
-/** `thresholds`: by the policy. `unused`: all unused images, those younger than the minimum age only with `young`. */
+/**
+ * `thresholds`: by the policy. `unused`: all unused images, those younger than the minimum age only with `young`, those that
+ * are to be used later only with `later`.
+ */
 export type ImageGarbageMode =
   | { readonly kind: 'thresholds' }
-  | { readonly kind: 'unused'; readonly young: boolean }
+  | { readonly kind: 'unused'; readonly young: boolean; readonly later?: true }
 
 export interface ImageGarbagePlan {
   /** In the order of removal. The space that each frees is an estimate: the disk is checked after each. */
@@ -86,11 +91,13 @@ export function planImageGarbage(
   nowMs: number,
 ): ImageGarbagePlan {
   const { disk } = facts
-  const users = indexUses(facts.uses)
+  const users = indexUses(facts.uses.filter(({ isLater }) => isLater !== true))
+  const laterUsers = indexUses(facts.uses.filter(({ isLater }) => isLater === true))
   const goalBytes = mode.kind === 'unused' ? undefined : (facts.goalBytes ?? computeGoal(disk, policy))
   const remove: ImageRemoval[] = []
   const keep: ImageKept[] = []
   const rest: ImageFacts[] = []
+  const later: ImageFacts[] = []
   let availableBytes = Math.min(disk.availableBytes, disk.capacityBytes)
   const take = (image: ImageFacts, reason: ImageRemoval['reason'], message: string): void => {
     remove.push({ image, reason, message })
@@ -100,6 +107,7 @@ export function planImageGarbage(
   const minimumAgeMs = mode.kind === 'unused' && mode.young ? 0 : policy.minimumAgeMs
   for (const image of facts.images.toSorted(inOrderOfUse)) {
     const user = findUser(image, users)
+    const laterUser = findUser(image, laterUsers)
     const ageMs = nowMs - image.firstSeenMs
     if (user !== undefined) keep.push({ image, reason: 'in-use', message: `used by ${user}` })
     else if (image.pinned) keep.push({ image, reason: 'pinned', message: 'pinned' })
@@ -109,12 +117,15 @@ export function planImageGarbage(
         reason: 'young',
         message: `first seen ${formatAge(ageMs)} ago, less than ${formatAge(minimumAgeMs)}`,
       })
+    else if (laterUser !== undefined && mode.kind === 'unused' && mode.later !== true)
+      keep.push({ image, reason: 'in-use', message: `to be used by ${laterUser}` })
+    else if (laterUser !== undefined) later.push(image)
     else if (isAgeLimited && unusedMs(image, nowMs) > policy.maximumAgeMs)
       take(image, 'age', `${unusedFor(image, nowMs)}, longer than ${formatAge(policy.maximumAgeMs)}`)
     else rest.push(image)
   }
   // Checked afterwards, since removals by age have freed space.
-  for (const image of rest) {
+  for (const image of [...rest, ...later]) {
     const message = unusedFor(image, nowMs)
     if (mode.kind === 'unused') take(image, 'unused', message)
     else if (goalBytes === undefined || availableBytes >= goalBytes)

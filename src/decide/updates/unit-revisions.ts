@@ -2,10 +2,11 @@
  * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL. Which
  * of them its source offers, which one is active, which one it goes back to, and why these differ.
  */
-import { canonicalJson, sameData } from '../../base/json.ts'
+import { canonicalJson, jsonAt, sameData } from '../../base/json.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
-import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
-import { isBatchKind } from '../../pod/objects/workload-kinds.ts'
+import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
+import { keyOfObject } from '../../pod/objects/local-object.ts'
+import { isBatchKind, isReplicaKind } from '../../pod/objects/workload-kinds.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
@@ -13,14 +14,26 @@ import { rollbackAnnotation } from './health-gate.ts'
 import type { UnitVerdict } from './health-gate.ts'
 
 /**
- * The unit that a document belongs to: its file, the whole of a URL, or a pod of its own that was written over the API.
- * Undefined for other objects of the API: how they do is known by the pods that use them alone.
+ * The unit that a document belongs to: its file, the whole of a URL, or itself where it is a pod that was written over the
+ * API, or a workload whose pods run on. Undefined for other objects of the API: how they do is known by the pods that use
+ * them alone, and what a Job does is done.
  */
 function unitOf({ source }: Pick<SourceSnapshot, 'source'>, document: SourceDocument): string | undefined {
+  if (isPodDocument(document)) return unitOfOrigin(source, document.place.path, podKey(document.pod.metadata))
+  const { object, place } = document
+  return unitOfOrigin(source, place.path, isReplicaKind(object.kind) ? keyOfObject(object) : undefined)
+}
+
+/** @param key of an object that is a unit where it was written over the API */
+export function unitOfOrigin<Key extends string | undefined>(
+  source: SourceName,
+  path: string,
+  key: Key,
+): string | Key {
   const kind = kindOfSource(source)
   if (kind === 'http') return source
-  if (kind === 'file') return document.place.path
-  return isPodDocument(document) ? `${source}:${podKey(document.pod.metadata)}` : undefined
+  if (kind === 'file') return path
+  return key === undefined ? key : `${source}:${key}`
 }
 
 /** What each unit gives, by its name. A URL is a unit also where it gives nothing, once it has answered. */
@@ -51,7 +64,8 @@ export function replaceUnits(
     isObjectDocument(document) && isBatchKind(document.object.kind)
   const kept = (document: SourceDocument): boolean =>
     isBatch(document) || !replaced.has(unitOf(snapshot, document) ?? '')
-  const written = new Map(snapshot.pods.map((document) => [unitOf(snapshot, document), document]))
+  const given: readonly SourceDocument[] = [...snapshot.pods, ...snapshot.objects]
+  const written = new Map(given.map((document) => [unitOf(snapshot, document), document]))
   const active = [...replaced].flatMap(([name, all]) => {
     const documents = all.filter((document) => !isBatch(document))
     const newest = kindOfSource(snapshot.source) === 'api' ? written.get(name) : undefined
@@ -59,8 +73,8 @@ export function replaceUnits(
   })
   const paths =
     kindOfSource(snapshot.source) === 'api'
-      ? snapshot.pods.flatMap(({ place, ...rest }) =>
-          unread.includes(unitOf(snapshot, { place, ...rest }) ?? '') ? [place.path] : [],
+      ? given.flatMap((document) =>
+          unread.includes(unitOf(snapshot, document) ?? '') ? [document.place.path] : [],
         )
       : unread
   return {
@@ -74,14 +88,21 @@ export function replaceUnits(
   }
 }
 
-/** An earlier version of a pod is the same object: it has the UID and the file of the newest. */
+/** An earlier version of an object is the same object: it has the UID and the file of the newest. */
 export function asWritten(document: SourceDocument, newest: SourceDocument): SourceDocument {
-  return { ...document, kept: newest.kept, place: newest.place }
+  const identity = { kept: newest.kept, place: newest.place }
+  return isPodDocument(document)
+    ? { ...document, ...identity }
+    : { ...document, ...identity, newest: newest.manifest }
 }
 
-/** Whether these pods, which were written over the API, go back where they fail: a client expects to read what it wrote. */
-export function askForRollback(pods: readonly PodDocument[]): boolean {
-  return pods.every(({ pod }) => pod.metadata.annotations[rollbackAnnotation] === 'true')
+/** Whether what was written over the API goes back where it fails: a client expects to read what it wrote. */
+export function askForRollback(documents: readonly SourceDocument[]): boolean {
+  return documents.every(({ manifest }) =>
+    [manifest, jsonAt(manifest, 'spec', 'template')].some(
+      (each) => jsonAt(each, 'metadata', 'annotations', rollbackAnnotation) === 'true',
+    ),
+  )
 }
 
 /** By path, as their source orders them; those of one path stay in their order. */
@@ -170,6 +191,11 @@ export interface Revision extends UnitContent {
   readonly failure?: RevisionFailure | undefined
   /** What its containers ran when it was found healthy. */
   readonly images?: readonly RanImage[] | undefined
+}
+
+/** A revision with what it consists of. */
+export interface KeptRevision extends Pick<Revision, 'number' | 'atMs'> {
+  readonly documents: readonly SourceDocument[]
 }
 
 /** An image that a container of a revision ran. */

@@ -6,7 +6,7 @@ import { jsonAt, objectOrEmpty, sameData, textAt } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
-import { isWorkloadKind, templatePath } from '../../pod/objects/workload-kinds.ts'
+import { isReplicaKind, isWorkloadKind, templatePath } from '../../pod/objects/workload-kinds.ts'
 import type { DaemonSet, Deployment, StatefulSet } from '../../pod/objects/workload-kinds.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
 
@@ -35,8 +35,7 @@ export interface ReplicaDocument extends ObjectDocument {
 }
 
 export function isReplicaDocument(document: ObjectDocument): document is ReplicaDocument {
-  const { kind } = document.object
-  return kind === 'Deployment' || kind === 'StatefulSet' || kind === 'DaemonSet'
+  return isReplicaKind(document.object.kind)
 }
 
 /** Makes what documents of workloads say: once for each document, so that it is known again by identity. */
@@ -110,11 +109,11 @@ export function podOf({ object, manifest }: ObjectDocument, name: string): JsonO
 }
 
 export function toDocument(
-  { object, place }: ObjectDocument,
+  { object, place, kept }: ObjectDocument,
   manifest: JsonObject,
   progress?: PodDocument['progress'],
 ): PodDocument {
-  const owner = { kind: object.kind, name: object.metadata.name }
+  const owner = { kind: object.kind, name: object.metadata.name, ...(kept && { uid: kept.uid }) }
   return { pod: podFromManifest(manifest), manifest, place, owner, ...(progress && { progress }) }
 }
 

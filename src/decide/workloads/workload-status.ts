@@ -1,8 +1,8 @@
 /* Workloads as the API shows them: their specs with defaults, and how far they are. */
 import type { LocalObjectMeta, WorkloadObject } from '../../api/cluster-objects.ts'
 import { formatTime } from '../../base/clock.ts'
-import { canonicalJson, objectOrEmpty, sameData } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { canonicalJson, jsonAt, objectOrEmpty, sameData } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import type { CronJob, JobSpec } from '../../pod/objects/workload-kinds.ts'
 import { digestText } from '../../pod/values/hash.ts'
@@ -26,8 +26,8 @@ export interface WorkloadFacts {
 
 /** Undefined for a document of another kind. */
 export function showWorkload(document: ObjectDocument, facts: WorkloadFacts): WorkloadObject | undefined {
-  const { object, manifest } = document
-  const spec = objectOrEmpty(manifest['spec'])
+  const { object, manifest, newest = manifest } = document
+  const spec = objectOrEmpty(newest['spec'])
   const generation = generationOf(facts.metadata)
   const common = { metadata: { ...facts.metadata, generation } }
   if (isReplicaDocument(document)) {
@@ -102,11 +102,14 @@ function jobDefaults({
 function replicaStatus(document: ReplicaDocument, { targets, pods, nowMs }: WorkloadFacts): JsonObject {
   const { object } = document
   const minReadyMs = object.spec.minReadySeconds * 1000
-  const newest = new Map(targets.map((target) => [target.pod.metadata.name, target.manifest]))
+  const wantedOf = new Map(targets.map((target) => [target.pod.metadata.name, target.manifest]))
   const there = pods.filter(({ state }) => state !== 'leaving')
   const ready = there.filter(({ state }) => state === 'ready')
   const available = ready.filter(({ readySinceMs = nowMs }) => nowMs - readySinceMs >= minReadyMs).length
-  const updated = there.filter(({ name, manifest }) => sameData(manifest, newest.get(name))).length
+  const isUndone = isHeldBack(document)
+  const updated = isUndone
+    ? 0
+    : there.filter(({ name, manifest }) => sameData(manifest, wantedOf.get(name))).length
   const wanted = targets.length
   if (object.kind === 'DaemonSet')
     return {
@@ -126,8 +129,8 @@ function replicaStatus(document: ReplicaDocument, { targets, pods, nowMs }: Work
   }
   const isDone = updated === wanted && available === wanted && there.length === wanted
   if (object.kind === 'StatefulSet') {
-    const { template } = objectOrEmpty(document.manifest['spec'])
-    const updateRevision = `${object.metadata.name}-${digestText(canonicalJson(template)).slice(0, 10)}`
+    const { template } = objectOrEmpty((document.newest ?? document.manifest)['spec'])
+    const updateRevision = revisionName(object.metadata.name, template)
     const isNew = updated === there.length
     return {
       ...counts,
@@ -147,16 +150,38 @@ function replicaStatus(document: ReplicaDocument, { targets, pods, nowMs }: Work
         reason: isEnough ? 'MinimumReplicasAvailable' : 'MinimumReplicasUnavailable',
         message: `Deployment ${isEnough ? 'has' : 'does not have'} minimum availability.`,
       },
-      {
-        type: 'Progressing',
-        status: 'True',
-        reason: isDone ? 'NewReplicaSetAvailable' : 'ReplicaSetUpdated',
-        message: isDone
-          ? 'All pods are of the newest template and available.'
-          : 'Pods are being made or replaced.',
-      },
+      { type: 'Progressing', ...progressOf(isUndone, isDone) },
     ],
   }
+}
+
+function progressOf(isUndone: boolean, isDone: boolean): JsonObject {
+  if (isUndone)
+    return {
+      status: 'False',
+      reason: 'ProgressDeadlineExceeded',
+      message: 'The newest template failed, or was not wanted: pods run by an earlier one.',
+    }
+  return isDone
+    ? {
+        status: 'True',
+        reason: 'NewReplicaSetAvailable',
+        message: 'All pods are of the newest template and available.',
+      }
+    : { status: 'True', reason: 'ReplicaSetUpdated', message: 'Pods are being made or replaced.' }
+}
+
+/** Whether its pods are made by an earlier template than the one that was written over the API. */
+function isHeldBack({ manifest, newest }: ObjectDocument): boolean {
+  return (
+    newest !== undefined &&
+    !sameData(jsonAt(newest, 'spec', 'template'), jsonAt(manifest, 'spec', 'template'))
+  )
+}
+
+/** What stands for a template in the API: a ReplicaSet, or a ControllerRevision. */
+export function revisionName(workload: string, template: Json | undefined): string {
+  return `${workload}-${digestText(canonicalJson(template ?? null)).slice(0, 10)}`
 }
 
 function jobStatus(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JsonObject {

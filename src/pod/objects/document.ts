@@ -71,6 +71,8 @@ export function joinIdleWarnings(problems: readonly Problem[]): readonly Problem
 export interface PodOwner {
   readonly kind: string
   readonly name: string
+  /** Of one that was written over the API; that of others follows from its name (`objectUid`). */
+  readonly uid?: string | undefined
 }
 
 /** The metadata of an object that was written over the API. */
@@ -108,6 +110,10 @@ export interface ObjectDocument {
   /** See `SourceDocument`. */
   readonly written?: string | undefined
   readonly signedBy?: string | undefined
+  /** The CronJob that has started it. */
+  readonly owner?: PodOwner | undefined
+  /** The newest manifest, where an earlier one counts than what was written over the API. */
+  readonly newest?: JsonObject | undefined
   /** Absent of what comes from elsewhere. */
   readonly kept?: WrittenMetadata | undefined
 }

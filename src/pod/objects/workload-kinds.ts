@@ -269,12 +269,17 @@ export function isWorkloadKind(kind: unknown): kind is WorkloadKind {
   return typeof kind === 'string' && Object.hasOwn(templatePaths, kind)
 }
 
-/** Of a kind that has a pod template. */
+/** Whose pods run on. */
+export function isReplicaKind(kind: string): kind is 'Deployment' | 'StatefulSet' | 'DaemonSet' {
+  return kind === 'Deployment' || kind === 'StatefulSet' || kind === 'DaemonSet'
+}
+
 /** What runs to its end, and is recorded as done. */
 export function isBatchKind(kind: string): kind is 'Job' | 'CronJob' {
   return kind === 'Job' || kind === 'CronJob'
 }
 
+/** Of a kind that has a pod template. */
 export function templatePath(kind: string): readonly string[] | undefined {
   return isWorkloadKind(kind) ? templatePaths[kind] : undefined
 }

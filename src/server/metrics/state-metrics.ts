@@ -18,7 +18,7 @@ const reasons = ['Evicted', 'NodeAffinity', 'NodeLost', 'Shutdown', 'UnexpectedA
 
 /**
  * Of pods, those of the metrics of kube-state-metrics that alerts go by, with its names and labels
- * (kube-state-metrics 2.13, `internal/store/pod.go`). A pod here has no owner. Each family is made when it is asked for.
+ * (kube-state-metrics 2.13, `internal/store/pod.go`). Each family is made when it is asked for.
  */
 export function* stateMetrics(pods: readonly PodObject[], node: string): Generator<MetricFamily, void> {
   const ofPods: OfPods = (read) =>
@@ -32,8 +32,8 @@ export function* stateMetrics(pods: readonly PodObject[], node: string): Generat
   yield gauge(
     'kube_pod_info',
     'Information about pod.',
-    ofPods(({ spec, status: { hostIP = '', podIP = '' } }) => {
-      const owner = { created_by_kind: '', created_by_name: '' }
+    ofPods(({ metadata: { ownerReferences: [made] = [] }, spec, status: { hostIP = '', podIP = '' } }) => {
+      const owner = { created_by_kind: made?.kind ?? '', created_by_name: made?.name ?? '' }
       const priority = textAt(spec, 'priorityClassName') ?? ''
       const network = String(spec['hostNetwork'] === true)
       const labels = { host_ip: hostIP, pod_ip: podIP, node, ...owner }
@@ -43,7 +43,11 @@ export function* stateMetrics(pods: readonly PodObject[], node: string): Generat
   yield gauge(
     'kube_pod_owner',
     "Information about the Pod's owner.",
-    ofPods(() => [{ labels: { owner_kind: '', owner_name: '', owner_is_controller: '' }, value: 1 }]),
+    ofPods(({ metadata: { ownerReferences: [owner] = [] } }) => {
+      const { kind = '', name = '', controller = '' } = owner ?? {}
+      const labels = { owner_kind: kind, owner_name: name, owner_is_controller: String(controller) }
+      return [{ labels, value: 1 }]
+    }),
   )
   yield gauge(
     'kube_pod_status_phase',

@@ -269,8 +269,8 @@ describe('what podd get cannot give', () => {
     ],
     ['pods/web/x', 2, 'podd: get what?'],
     ['ep', 2, 'podd: podd knows no resource "ep"\n`podd get endpointslices` shows'],
-    ['pods,Replicasets.apps', 2, 'podd: podd knows no resource "Replicasets.apps"\n`podd get deployments`'],
-    ['rs/web', 2, 'podd: podd knows no resource "rs"\n`podd get deployments`'],
+    ['pods,HPA.autoscaling', 2, 'podd: podd knows no resource "HPA.autoscaling"\n`podd get deployments`'],
+    ['rc/web', 2, 'podd: podd knows no resource "rc"\n`podd get deployments`'],
     ['pv', 2, '`podd get pvc` shows the claims'],
     ['ing', 2, 'hostPort or hostNetwork'],
   ])('get %s', async (line, exitCode, message) => {

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { WorkloadObject } from '../../../src/api/cluster-objects.ts'
+import type { WorkloadObject, WorkloadRevisionObject } from '../../../src/api/cluster-objects.ts'
+import { formatTime } from '../../../src/base/clock.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli } from '../../support/cli-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
+import { podObject } from '../../support/pod-objects.ts'
 
 let rig: ApiRig
 beforeEach(async () => {
@@ -47,10 +49,129 @@ describe('podd rollout status', () => {
   })
 })
 
+describe('the templates that are kept of a Deployment', () => {
+  const template = (image: string) => ({ spec: { containers: [{ name: 'main', image }] } })
+  const given = (image: string, annotations: Readonly<Record<string, string>>): WorkloadObject => {
+    const { metadata, ...rest } = deployment({})
+    return {
+      ...rest,
+      metadata: { ...metadata, annotations },
+      spec: { replicas: 2, template: template(image) },
+    }
+  }
+  const revision = (number: number, image: string, uid = 'u'): WorkloadRevisionObject => ({
+    apiVersion: 'apps/v1',
+    kind: 'ReplicaSet',
+    metadata: {
+      name: `web-${number}`,
+      namespace: 'default',
+      uid: `${uid}-${number}`,
+      creationTimestamp: formatTime(Date.now() - 60_000 * (10 - number)),
+      annotations: {
+        'deployment.kubernetes.io/revision': String(number),
+        ...(number === 2 && { 'kubernetes.io/change-cause': 'a new page' }),
+      },
+      ownerReferences: [
+        {
+          apiVersion: 'apps/v1',
+          kind: 'Deployment',
+          name: 'web',
+          uid,
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: { template: template(image) },
+    status: {},
+  })
+  const file = { 'podd.dev/source': 'file', 'podd.dev/path': '/manifests/web.yaml' }
+
+  it('are listed by podd rollout history, oldest first, with which is wanted and why it came', async () => {
+    rig.deployments.put(given('app:2', file))
+    for (const each of [revision(2, 'app:2'), revision(1, 'app:1'), revision(3, 'other:1', 'v')])
+      rig.replicasets.put(each)
+    const { stdout } = await podd('rollout history deploy/web')
+    expect(stdout.split('\n').map((line) => line.split(/  +/u))).toEqual([
+      ['REVISION', 'AGE', 'NOW', 'IMAGES', 'CHANGE-CAUSE'],
+      ['1', expect.any(String), '<none>', 'app:1', '<none>'],
+      ['2', expect.any(String), 'wanted', 'app:2', 'a new page'],
+      [''],
+    ])
+    expect(await podd('rollout history deploy/web --revision 1')).toMatchObject({
+      stdout: 'spec:\n  containers:\n    - name: main\n      image: app:1\n',
+    })
+    expect(await podd('rollout history deploy/web --revision 7')).toMatchObject({
+      exitCode: 1,
+      stderr: 'podd: revision 7 of deployment.apps/web is not kept\nThere are 1, 2.\n',
+    })
+  })
+
+  it.each([
+    ['that a file gives', file, '/manifests/web.yaml'],
+    ['that a URL gives', { 'podd.dev/source': 'http:fleet', 'podd.dev/path': 'https://x' }, 'http:fleet'],
+  ])('of one %s are gone back to by its unit, with podd rollout undo', async (_what, annotations, unit) => {
+    rig.deployments.put(given('app:2', annotations))
+    const status = { state: 'Healthy', active: 2, offered: 2, progressing: [], revisions: [] } as const
+    const spec = { source: annotations['podd.dev/source'] }
+    rig.units = [{ apiVersion: 'podd.dev/v1', kind: 'Unit', metadata: { name: unit }, spec, status }]
+    expect(await podd('rollout undo deploy/web --to-revision 2')).toMatchObject({
+      exitCode: 0,
+      stdout: `revision 2 of ${unit} counts until its source gives something new, or \`podd resume ${unit}\`\n`,
+    })
+    await podd('rollout undo deploy/web')
+    expect(rig.rollbacks).toEqual([`${unit} to 2`, `${unit} to the one before`])
+  })
+})
+
+describe('podd describe of a CronJob', () => {
+  it('shows its schedule, its template, its Jobs and the pods of these, with their events', async () => {
+    const owner = (kind: string, name: string, uid: string) => ({
+      ownerReferences: [
+        { apiVersion: 'batch/v1', kind, name, uid, controller: true, blockOwnerDeletion: true } as const,
+      ],
+    })
+    const spec = { template: { spec: { containers: [{ name: 'main', image: 'dump:1' }] } } }
+    const meta = (name: string, uid: string) => ({ name, namespace: 'default', uid, generation: 1 })
+    rig.cronjobs.put({
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      metadata: { ...meta('backup', 'c'), creationTimestamp: '2026-01-01T00:00:00Z' },
+      spec: { schedule: '0 3 * * *', concurrencyPolicy: 'Forbid', jobTemplate: { spec } },
+      status: { lastScheduleTime: '2026-01-02T03:00:00Z' },
+    })
+    rig.jobs.put({
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { ...meta('backup-1', 'j'), ...owner('CronJob', 'backup', 'c') },
+      spec: { ...spec, completions: 1 },
+      status: { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] },
+    })
+    rig.pods.put(podObject({ name: 'backup-1-0', metadata: owner('Job', 'backup-1', 'j') }))
+    rig.pods.put(podObject({ name: 'web' }))
+    const { stdout, exitCode } = await podd('describe cj backup')
+    expect(exitCode).toBe(0)
+    for (const line of [
+      /^Schedule: +0 3 \* \* \*$/mu,
+      /^Concurrency Policy: +Forbid$/mu,
+      /^ +Image: +dump:1$/mu,
+      /^Last Schedule Time: +Fri, 02 Jan 2026 03:00:00 \+0000$/mu,
+      /^ +backup-1 +Complete +1\/1$/mu,
+      /^ +backup-1-0 +\d\/\d/mu,
+      /^Events: +<none>$/mu,
+    ])
+      expect(stdout).toMatch(line)
+    expect(stdout).not.toMatch(/^ +web/mu)
+  })
+})
+
 describe('what podd rolls out and scales', () => {
   it.each([
-    ['rollout undo deploy/web', 'podd rollback FILE'],
-    ['rollout history deploy/web', 'podd history FILE'],
+    ['rollout undo deploy/web --to-revision x', '--to-revision must be the number of a revision'],
+    ['rollout pause sts/web', 'takes Deployment only, not statefulset'],
+    ['create configmap settings', 'podd create takes jobs only'],
+    ['create job now --from deploy/web', 'deploy/web is no CronJob'],
+    ['create job now', 'create a job from what?'],
     ['rollout status job/once', 'takes Deployment, StatefulSet, DaemonSet only, not job'],
     ['rollout deploy/web', 'rollout what?'],
     ['scale deploy/web', 'scale to how many?'],

@@ -6,6 +6,7 @@ import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 // Loaded in time: podd loads it where there are Jobs.
 import '../../../src/control/desired/batch-jobs.ts'
+import { deriveRevisions } from '../../../src/decide/workloads/workload-revisions.ts'
 import { PodRig } from './pod-rig.ts'
 
 let rig: PodRig
@@ -207,6 +208,98 @@ describe('a Deployment', () => {
     await give(workload('Deployment', { replicas: 2 }, template([...good, '-v'])))
     await rig.clock.advance(20_000)
     expect(commands()).toEqual({ [first]: 'httpd -v', [second]: 'httpd -v' })
+  })
+})
+
+describe('a Deployment that was written over the API', () => {
+  const unit = 'api:Deployment/default/web'
+  const written = (command: string, annotations: JsonObject = {}): ObjectDocument => {
+    const { manifest } = workload('Deployment', { replicas: 2 }, template([command]))
+    const metadata = { name: 'web', namespace: 'default', uid: 'u', annotations }
+    const own = { ...manifest, metadata: { name: 'web', namespace: 'default', annotations } }
+    return {
+      object: objectFromManifest(own),
+      manifest: own,
+      place: { path: '/api/deployment.default.web.json' },
+      kept: { uid: 'u', createdAtMs: rig.clock.wallMs(), metadata },
+    }
+  }
+  const write = async (document: ObjectDocument): Promise<void> => {
+    rig.givenByUrl = [document]
+    await rig.offer('api')
+    await rig.clock.advance(100)
+  }
+  const shown = () => rig.shown.deployments.list()[0]
+
+  beforeEach(() => begin({ sources: ['api'] }))
+
+  it('owns its pods by the UID that it has', async () => {
+    await write(written('httpd'))
+    const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u' }
+    expect(rig.pod('web-0').metadata.ownerReferences).toEqual([
+      { ...owner, controller: true, blockOwnerDeletion: true },
+    ])
+  })
+
+  it('goes back where its newest template fails and its annotation asks for it, and shows what was written', async () => {
+    const asked = { 'podd.dev/rollback': 'true' }
+    await write(written('httpd', asked))
+    await rig.clock.advance(15_000)
+    await write(written('httpdd', asked))
+    await rig.clock.advance(90_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd' })
+    expect(shown()).toMatchObject({
+      metadata: { uid: 'u' },
+      spec: { template: template(['httpdd']) },
+      status: {
+        replicas: 2,
+        updatedReplicas: 0,
+        conditions: [{ type: 'Available', status: 'True' }, { reason: 'ProgressDeadlineExceeded' }],
+      },
+    })
+    await write(written('httpd-3', asked))
+    await rig.clock.advance(60_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd-3', 'web-1': 'httpd-3' })
+    expect(shown()?.status).toMatchObject({ updatedReplicas: 2 })
+  })
+
+  it('stays at a template that fails where nothing asks for another, and can be rolled back', async () => {
+    await write(written('httpd'))
+    await rig.clock.advance(15_000)
+    await write(written('httpdd'))
+    await rig.clock.advance(90_000)
+    expect(commands()).toEqual({ 'web-1': 'httpd' })
+    const back = rig.system.gate.rollBack('api', unit, undefined)
+    await rig.clock.advance(40_000)
+    expect(await back).toBe(1)
+    expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd' })
+  })
+
+  it('has a ReplicaSet for each template that is kept of it, the newest number where one came again', async () => {
+    for (const command of ['httpd', 'httpd-2', 'httpd']) {
+      await write(written(command, { 'kubernetes.io/change-cause': command }))
+      await rig.clock.advance(60_000)
+    }
+    const deployment = shown()
+    if (deployment === undefined) throw new Error('there is none')
+    const kept = await rig.system.gate.revisionsOf('api', unit)
+    expect(deriveRevisions(deployment, kept)).toMatchObject([
+      {
+        kind: 'ReplicaSet',
+        metadata: {
+          labels,
+          annotations: { 'deployment.kubernetes.io/revision': '2', 'kubernetes.io/change-cause': 'httpd-2' },
+          ownerReferences: [{ uid: 'u', controller: true }],
+        },
+        spec: { replicas: 0, template: template(['httpd-2']) },
+        status: { replicas: 0 },
+      },
+      {
+        metadata: { annotations: { 'deployment.kubernetes.io/revision': '3' } },
+        spec: { replicas: 2, template: template(['httpd']) },
+        status: { replicas: 2, readyReplicas: 2 },
+      },
+    ])
   })
 })
 

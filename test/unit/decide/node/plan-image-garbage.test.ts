@@ -82,6 +82,46 @@ describe('findImageByName', () => {
   })
 })
 
+describe('an image that a CronJob will have', () => {
+  const cron = image('cron', { lastUsedMs: nowMs - 20 * day })
+  const other = image('other', { lastUsedMs: nowMs - day })
+  const given = (disk: ImageGarbageFacts['disk']): ImageGarbageFacts => ({
+    images: [cron, other],
+    uses: [{ image: 'registry.test/cron:1', by: 'cronjob default/backup', isLater: true }],
+    disk,
+  })
+  const unused = { kind: 'unused', young: true } as const
+
+  it.each<[string, number, ImageGarbagePolicy, ImageGarbageMode, readonly string[]]>([
+    [
+      'stays while the disk has room, however long ago it was used',
+      500,
+      { ...policy, maximumAgeMs: 2 * day },
+      thresholds,
+      [],
+    ],
+    ['stays where others make room enough', 150, policy, thresholds, ['other space']],
+    [
+      'goes after all others where the disk is too full',
+      100,
+      policy,
+      thresholds,
+      ['other space', 'cron space'],
+    ],
+    ['stays where somebody has unused ones removed', 500, policy, unused, ['other unused']],
+    [
+      'goes before any pod does where the disk has no room left',
+      10,
+      policy,
+      { ...unused, later: true },
+      ['other unused', 'cron unused'],
+    ],
+  ])('%s', (_what, availableBytes, by, mode, expected) => {
+    const plan = planImageGarbage(given({ capacityBytes: 1000, availableBytes }), by, mode, nowMs)
+    expect(removed(plan)).toEqual(expected)
+  })
+})
+
 describe('planImageGarbage', () => {
   it.each<[string, number, number]>([
     ['nothing', 1000, 0],
