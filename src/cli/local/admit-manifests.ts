@@ -6,6 +6,7 @@ import { ObjectStore } from '../../control/serving/object-store.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { HostTally, claimsOf, hostShares } from '../../decide/admission/admit-pod.ts'
 import { selectAllowedObjects, renamePod, renamedPodProblem } from '../../decide/sources/merge-snapshots.ts'
+import { podOf, toDocument, WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
 import { diskBytes } from '../../host/host-probe.ts'
 import { readHostInfo } from '../../host/facts/host-info.ts'
 import { isJsonObject } from '../../base/json.ts'
@@ -15,6 +16,7 @@ import { formatFieldPath } from '../../pod/schema/issues.ts'
 import type { FieldPath } from '../../pod/schema/issues.ts'
 import type { Place, Problem, SourceDocument, SourceName } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
+import { isBatchKind, pathBelowTemplate, templatePath } from '../../pod/objects/workload-kinds.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { isExtendedResource, podRequests } from '../../pod/schema/pod-resources.ts'
 import type { ResourceList } from '../../pod/schema/pod-resources.ts'
@@ -157,7 +159,10 @@ function admit(
   config: PoddConfig,
   rules: AdmissionRules,
 ): readonly Finding[] {
-  const all = [...present, ...own]
+  const targets = new WorkloadTargets()
+  const all = [...present, ...own].flatMap(({ document, source }) =>
+    withPods(document, targets).map((each): Sourced => ({ document: each, source })),
+  )
   const objects = all.flatMap(({ document, source }) =>
     isPodDocument(document) ? [] : [{ document, source }],
   )
@@ -171,6 +176,7 @@ function admit(
   const places = new Set(own.map(({ document }) => document.place))
   const neighbours = new Map<string, Neighbour>()
   const tally = new HostTally([])
+  const toldOfOwners = new Set<string>()
   const found: Finding[] = problems
     .filter(({ place }) => places.has(place))
     .map((problem) => ({ problem, at: undefined }))
@@ -189,10 +195,24 @@ function admit(
       tally.add({ pod })
     } else if (places.has(place)) {
       const message = `${answer.reason}: ${answer.message}`
-      found.push({ problem: { severity: 'error', place, object: key, message }, at: answer.at })
+      // The pods of a workload differ in their names alone.
+      const told = `${document.owner?.kind} ${document.owner?.name} ${answer.reason}`
+      if (document.owner !== undefined && toldOfOwners.has(told)) continue
+      toldOfOwners.add(told)
+      const path = document.owner && templatePath(document.owner.kind)
+      const at = path && answer.at ? pathBelowTemplate(path, answer.at) : answer.at
+      found.push({ problem: { severity: 'error', place, object: key, message }, at })
     }
   }
   return found
+}
+
+/** A document, and what is made of one of a workload: of a Job or CronJob one pod. */
+function withPods(document: SourceDocument, targets: WorkloadTargets): readonly SourceDocument[] {
+  if (isPodDocument(document)) return [document]
+  const { kind, metadata } = document.object
+  if (isBatchKind(kind)) return [document, toDocument(document, podOf(document, metadata.name))]
+  return [document, ...targets.claimsOf(document), ...targets.podsOf(document)]
 }
 
 /** Extended resources are written over the API, and only the daemon knows them: any amount counts as available. */

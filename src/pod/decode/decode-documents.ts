@@ -169,6 +169,11 @@ class Decoder {
   }
 
   #warnOfKey(written: string, name: string, position: Position): void {
+    if (written === name) {
+      const message = `key ${JSON.stringify(shorten(name))} stands twice, with the same value`
+      this.#problems.push({ severity: 'warning', place: { path: this.#options.path, ...position }, message })
+      return
+    }
     const what = name === 'true' || name === 'false' ? 'a boolean' : 'a number'
     this.#problems.push({
       severity: 'warning',
@@ -184,7 +189,7 @@ class Decoder {
       return
     }
     try {
-      const isList = at.length === 0 && isListKind(value['kind'])
+      const isList = at.length === 0 && itemTypeOf(value) !== undefined
       const ready = isList ? value : this.#substitute(value, at, written)
       if (ready !== undefined) this.#takeKind(ready, at, written)
     } catch (error) {
@@ -217,7 +222,7 @@ class Decoder {
     else if (isObjectKind(kind)) this.#takeLocalObject(kind, value, at, written)
     // The namespace of a pod is just its name: there is nothing to be made.
     else if (kind === 'Namespace') this.#digests.push(digestWritten(value))
-    else if (isListKind(kind) && at.length === 0) this.#takeList(kind, value, written)
+    else if (itemTypeOf(value) !== undefined && at.length === 0) this.#takeList(value, written)
     else {
       const verdict = judgeKind(kind, value['apiVersion'], this.#options.ignoreKinds)
       if (verdict.kind === 'idle') {
@@ -243,9 +248,11 @@ class Decoder {
     for (const problem of issues.problems) this.#report(problem, at, written)
   }
 
-  #takeList(kind: 'List' | 'PodList', value: JsonObject, written: Written): void {
+  #takeList(value: JsonObject, written: Written): void {
     const { items, ...envelope } = value
-    const checked = checkValue(podListSchema, { ...envelope, kind })
+    const type = itemTypeOf(value) ?? {}
+    const known = 'kind' in type && type['kind'] !== 'Pod' ? { kind: 'List', apiVersion: 'v1' } : {}
+    const checked = checkValue(podListSchema, { ...envelope, ...known })
     for (const problem of checked.problems) this.#report(problem, [], written)
     if (checked.value === undefined) this.#holdsAll = true
     if (items === undefined || items === null) return
@@ -254,10 +261,8 @@ class Decoder {
       return
     }
     items.forEach((item: Json, index) => {
-      // The API leaves the type of a PodList's items out.
-      const typed =
-        kind === 'PodList' && isJsonObject(item) ? { apiVersion: 'v1', kind: 'Pod', ...item } : item
-      this.#takeObject(typed, ['items', index], written)
+      // The API leaves the type of the items of such a list out.
+      this.#takeObject(isJsonObject(item) ? { ...type, ...item } : item, ['items', index], written)
     })
   }
 
@@ -333,8 +338,13 @@ function isKustomization(path: string): boolean {
 /** The problems of a document that is truncated at the end of a line. */
 const missingReasons: ReadonlySet<string | undefined> = new Set(['FieldValueRequired', 'FieldValueNotFound'])
 
-function isListKind(kind: Json | undefined): kind is 'List' | 'PodList' {
-  return kind === 'List' || kind === 'PodList'
+/** What the items of a list are, where they don't say it; undefined where it is no list that podd takes. */
+function itemTypeOf({ kind, apiVersion }: JsonObject): JsonObject | undefined {
+  if (typeof kind !== 'string' || !kind.endsWith('List')) return undefined
+  const item = kind.slice(0, -'List'.length)
+  if (item === '') return {}
+  if (item === 'Pod') return { apiVersion: 'v1', kind: item }
+  return isObjectKind(item) ? { ...(apiVersion !== undefined && { apiVersion }), kind: item } : undefined
 }
 
 function shorten(text: string): string {

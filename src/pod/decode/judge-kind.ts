@@ -13,6 +13,17 @@ interface KindRefusal {
   readonly isOtherKind: boolean
 }
 
+/** The same, of kinds that stand in files alone, with their groups: what they say is said of what podd refuses or leaves out. */
+const idleInFiles: ReadonlyMap<string, string> = new Map([
+  ['CustomResourceDefinition', 'apiextensions.k8s.io'],
+  ['IngressClass', 'networking.k8s.io'],
+  ['StorageClass', 'storage.k8s.io'],
+])
+
+function groupOfIdle(kind: string): string | undefined {
+  return idleGroupOf(kind) ?? idleInFiles.get(kind)
+}
+
 const workloads: readonly string[] = ['ReplicaSet', 'ReplicationController']
 
 const traffic = 'run a reverse proxy as a pod of its own, and open its port with hostPort'
@@ -22,14 +33,14 @@ const volumes = 'remove it: a PersistentVolumeClaim alone is enough, and gets a 
 
 /** Kubernetes' other kinds, each with what to do instead where that can be said. */
 const otherKinds: ReadonlyMap<string, string | undefined> = new Map([
-  ...namesWith(traffic, 'Gateway HTTPRoute Ingress IngressClass'),
+  ...namesWith(traffic, 'Gateway HTTPRoute Ingress'),
   ...namesWith(limits, 'LimitRange ResourceQuota'),
   ...namesWith(
     admission,
     'MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration ' +
       'ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration',
   ),
-  ...namesWith(volumes, 'PersistentVolume StorageClass VolumeAttachment VolumeAttributesClass'),
+  ...namesWith(volumes, 'PersistentVolume VolumeAttachment VolumeAttributesClass'),
   ...namesWith('remove it, and write how many pods shall run', 'HorizontalPodAutoscaler'),
   ...namesWith('remove it: podd makes the endpoints of a Service from its pods', 'EndpointSlice Endpoints'),
   ...namesWith(
@@ -50,7 +61,12 @@ function namesWith(
 /** Why a kind can't be one of `ignoreKinds`: podd runs it, or refuses it for a reason. Undefined where it can. */
 export function whyNotIgnored(kind: string): string | undefined {
   if (!/^[A-Z][A-Za-z0-9]*$/u.test(kind)) return 'must be a kind as documents have it, such as ServiceMonitor'
-  const isOwn = kind === 'Pod' || kind === 'NetworkPolicy' || isObjectKind(kind) || isKeptKind(kind)
+  const isOwn =
+    kind === 'Pod' ||
+    kind === 'NetworkPolicy' ||
+    isObjectKind(kind) ||
+    isKeptKind(kind) ||
+    idleInFiles.has(kind)
   return isOwn || workloads.includes(kind) || otherKinds.has(kind)
     ? "is a kind of Kubernetes' own: only kinds of custom objects can be ignored"
     : undefined
@@ -63,7 +79,7 @@ export function whyNotIgnored(kind: string): string | undefined {
  */
 export function judgeKind(kind: string, apiVersion: unknown, ignored: readonly string[] = []): KindVerdict {
   const group = groupOf(apiVersion)
-  if (ignored.includes(kind) || (group !== undefined && idleGroupOf(kind) === group)) return { kind: 'idle' }
+  if (ignored.includes(kind) || (group !== undefined && groupOfIdle(kind) === group)) return { kind: 'idle' }
   return { kind: 'refused', ...refuseKind(kind, group) }
 }
 
@@ -81,8 +97,8 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
   }
   const item = kind.replace(/List$/, '')
   if (item !== kind && isObjectKind(item)) {
-    const hint = `write a List, or each ${item} as a document of its own`
-    return { message: `not supported: ${kind}`, hint, isOtherKind: false }
+    const hint = 'put its items into the outer one'
+    return { message: `not supported: a ${kind} inside another list`, hint, isOtherKind: false }
   }
   if (workloads.includes(kind)) {
     return {
@@ -106,7 +122,7 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
       isOtherKind: true,
     }
   }
-  const wanted = idleGroupOf(kind)
+  const wanted = groupOfIdle(kind)
   if (isKeptKind(kind) && wanted === undefined) {
     return { message: `not supported: podd keeps a ${kind} only for clients of its API`, isOtherKind: true }
   }

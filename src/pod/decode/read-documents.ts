@@ -28,7 +28,7 @@ export type RawDocument =
   | {
       readonly kind: 'read'
       readonly value: Json
-      /** Keys that YAML reads as a boolean, or as a number that is written otherwise; none of JSON. */
+      /** Keys that YAML reads as a boolean, or as a number that is written otherwise; and those that stand twice, as they are. */
       readonly changedKeys: readonly {
         readonly written: string
         /** As it stands in `value`. */

@@ -14,7 +14,7 @@ import type {
   SchemaOptions,
   YAMLError,
 } from 'yaml'
-import { isJsonObject, parseJson } from '../../base/json.ts'
+import { isJsonObject, parseJson, sameData } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import { addSpace } from './text-faults.ts'
 
@@ -145,7 +145,7 @@ const knownTags = new Set([
 /** The JSON of a document. */
 export interface YamlValue {
   readonly value: Json
-  /** Keys that YAML reads as a boolean, or as a number that is written otherwise. */
+  /** Keys that YAML reads as a boolean, or as a number that is written otherwise; and those that stand twice, as they are. */
   readonly changedKeys: readonly ChangedKey[]
   /** The node that an alias refers to. */
   readonly targetOf: (alias: Alias) => unknown
@@ -234,8 +234,13 @@ class YamlReader {
         continue
       }
       const key = this.#readKey(pair.key, depth, offset)
-      if (own.has(key)) throw new YamlValueError(`key ${JSON.stringify(key)} stands twice`, offset)
-      own.set(key, this.read(pair.value, depth + 1))
+      const before = own.get(key)
+      const value = this.read(pair.value, depth + 1)
+      // kubectl takes the last one; the same value twice is a slip, which some charts make.
+      if (before !== undefined && !sameData(before, value))
+        throw new YamlValueError(`key ${JSON.stringify(key)} stands twice`, offset)
+      if (before !== undefined) this.changedKeys.push({ written: key, name: key, offset })
+      own.set(key, value)
     }
     // Own keys come before merged ones, and the first merged mapping before the next.
     return Object.fromEntries([...merged.reverse(), ...own])

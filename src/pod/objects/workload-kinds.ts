@@ -122,9 +122,9 @@ export const statefulSetSchema = object('StatefulSet', {
           whenDeleted: defaulted(
             oneOf('Retain', 'Delete'),
             'Retain',
-            'Delete is refused: podd removes data only when it is told to (`podd delete pvc`)',
+            'Delete has no effect: podd removes data only when it is told to (`podd delete pvc`)',
           ),
-          whenScaled: defaulted(oneOf('Retain', 'Delete'), 'Retain', 'Delete is refused, as above'),
+          whenScaled: defaulted(oneOf('Retain', 'Delete'), 'Retain', 'Delete has no effect, as above'),
         }),
       ),
       ordinals: optional(object('StatefulSetOrdinals', { start: requiredOrZero(int32) })),
@@ -338,8 +338,8 @@ export function validateStatefulSet({ spec }: StatefulSet, issues: Issues, manif
     )
   const { whenDeleted, whenScaled } = spec.persistentVolumeClaimRetentionPolicy ?? {}
   const retention = at.of('persistentVolumeClaimRetentionPolicy')
-  if (whenDeleted === 'Delete') retention.of('whenDeleted').refused(keepsData)
-  if (whenScaled === 'Delete') retention.of('whenScaled').refused(keepsData)
+  if (whenDeleted === 'Delete') retention.of('whenDeleted').warn(keepsData)
+  if (whenScaled === 'Delete') retention.of('whenScaled').warn(keepsData)
   const claims = at.of('volumeClaimTemplates')
   claims.unique(
     spec.volumeClaimTemplates,
@@ -493,7 +493,7 @@ function isTimeZone(name: string): boolean {
 }
 
 const onDelete = 'nothing but podd deletes these pods: use RollingUpdate'
-const keepsData = 'podd removes data only when it is told to: use Retain, and `podd delete pvc` later'
+const keepsData = 'has no effect: podd removes data only when it is told to, by `podd delete pvc`'
 
 type Selector = Infer<typeof labelSelectorSchema>
 

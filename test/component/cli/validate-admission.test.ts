@@ -51,6 +51,31 @@ async function validate(document: JsonObject, ...flags: readonly string[]): Prom
 }
 
 describe('podd validate, with the config of the host', () => {
+  it.each([
+    ['Deployment', 'apps/v1', (template: JsonObject): JsonObject => ({ template })],
+    [
+      'CronJob',
+      'batch/v1',
+
+      (template: JsonObject): JsonObject => ({ schedule: '0 0 1 1 *', jobTemplate: { spec: { template } } }),
+    ],
+  ])('says what would be said of the pods of a %s', async (kind, apiVersion, specOf) => {
+    const spec = { ...onPort, ...(kind === 'CronJob' && { restartPolicy: 'Never' }) }
+    const template = { metadata: { labels: { app: 'web' } }, spec }
+    const selector = kind === 'Deployment' ? { selector: { matchLabels: { app: 'web' } } } : {}
+    const manifest = {
+      apiVersion,
+      kind,
+      metadata: { name: 'web' },
+      spec: { ...selector, ...specOf(template) },
+    }
+    const said = await validate(manifest, '--config', config)
+    expect(said).toMatch(/^1 /u)
+    expect(said).toContain('8080')
+    expect(said).toContain('holder')
+    expect(await validate({ ...manifest, metadata: { name: 'other' } })).toMatch(/^0/u)
+  })
+
   it('takes the custom objects that ignoreKinds names, with a warning', async () => {
     const monitor = {
       apiVersion: 'monitoring.example/v1',

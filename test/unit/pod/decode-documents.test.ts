@@ -361,8 +361,8 @@ describe('what is refused', () => {
     ],
     [
       'JSON with one key twice',
-      '{"apiVersion":"v1","kind":"Pod","kind":"Pod"}',
-      ['1:33: key "kind" stands twice'],
+      '{"apiVersion":"v1","kind":"Pods","kind":"Pod"}',
+      ['1:34: key "kind" stands twice'],
     ],
   ])('%s', async (_what, text, problems) => {
     expect(await decode(text)).toMatchObject({ pods: [], problems })
@@ -445,6 +445,22 @@ describe('what is refused', () => {
     ])
   })
 
+  it.each([
+    ['storage.k8s.io/v1', 'StorageClass'],
+    ['networking.k8s.io/v1', 'IngressClass'],
+    ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'],
+  ])('takes what only describes what podd leaves out, with a warning: %s %s', async (apiVersion, kind) => {
+    const text = `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: fast}\n`
+    expect(await decode(text)).toMatchObject({
+      problems: [`1:1: taken without effect, as nothing on one host goes by it: ${kind} fast`],
+      held: [],
+      holdsAll: false,
+    })
+    expect((await decode(text.replace(apiVersion, 'v1'))).problems).toMatchObject([
+      expect.stringContaining(`a ${kind} of another group than ${apiVersion.split('/')[0]}`),
+    ])
+  })
+
   it('refuses custom objects that ignoreKinds does not name, and holds no pod of their names', async () => {
     const monitor = 'apiVersion: monitoring.example/v1\nkind: ServiceMonitor\nmetadata: {name: web}\n'
     expect(await decode(monitor)).toMatchObject({
@@ -475,13 +491,36 @@ describe('what is refused', () => {
     expect(problems).toEqual([`1:62: items[0].kind: ${message}`])
   })
 
-  it('a list of objects of one kind', async () => {
-    expect(await decode('apiVersion: v1\nkind: ConfigMapList\nitems: []\n')).toMatchObject({
-      problems: [
-        '2:1: kind: not supported: ConfigMapList (write a List, or each ConfigMap as a document of its own)',
-      ],
-      holdsAll: true,
+  it('takes a key that stands twice with one value, with a warning, in YAML and in JSON', async () => {
+    expect(await decode(container('image: busybox'))).toMatchObject({
+      pods: ['web'],
+      problems: ['9:5: key "image" stands twice, with the same value'],
     })
+    const text = '{"apiVersion":"v1","kind":"ConfigMap","kind":"ConfigMap","metadata":{"name":"a"}}'
+    expect(await decode(text)).toMatchObject({
+      objects: [{ kind: 'ConfigMap' }],
+      problems: ['1:39: key "kind" stands twice, with the same value'],
+    })
+  })
+
+  it('takes a list of objects of one kind, whose items need not say it', async () => {
+    const configs =
+      'apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {name: a}\n- {kind: ConfigMap, metadata: {name: b}}\n'
+    const roles = 'apiVersion: apps/v1\nkind: DeploymentList\nmetadata: {}\nitems: []\n'
+    expect(await decode(`${configs}---\n${roles}`)).toMatchObject({
+      objects: [{ metadata: { name: 'a' } }, { metadata: { name: 'b' } }],
+      holdsAll: false,
+    })
+    const other = 'apiVersion: v1\nkind: ConfigMapList\nitems:\n- {kind: Pod, metadata: {name: a}}\n'
+    expect((await decode(other)).problems).toEqual(['4:3: items[0].spec.containers: Required value'])
+  })
+
+  it('a list of objects of one kind in a List', async () => {
+    const nested = '{"apiVersion":"v1","kind":"ConfigMapList","items":[]}'
+    const { problems } = await decode(`{"apiVersion":"v1","kind":"List","items":[${nested}]}`)
+    expect(problems).toEqual([
+      '1:62: items[0].kind: not supported: a ConfigMapList inside another list (put its items into the outer one)',
+    ])
   })
 
   it.each<[string, string | Uint8Array, string]>([

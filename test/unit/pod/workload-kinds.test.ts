@@ -138,7 +138,7 @@ describe('a workload is refused as the API server refuses it, at its own path', 
       'data that would be removed with the pods',
       { persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete' } },
       [
-        'spec.persistentVolumeClaimRetentionPolicy.whenDeleted: not supported: podd removes data only when it is told to: use Retain, and `podd delete pvc` later',
+        'spec.persistentVolumeClaimRetentionPolicy.whenDeleted: has no effect: podd removes data only when it is told to, by `podd delete pvc`',
       ],
     ],
     [
