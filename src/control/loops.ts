@@ -175,7 +175,7 @@ export function createLoops(system: SystemEnv) {
   })
   const env: PodEnv = {
     ...host,
-    serviceAliases: (pod, source) => services.hostAliases(pod, source),
+    serviceNames: (pod, source) => services.hostsSection(pod, source),
     serviceVariables: (pod, source) => services.variables(pod, source),
     noteHostsFile: (uid) => services.noteStart(uid),
     clock,

@@ -172,13 +172,13 @@ export function podHostsFile(input: {
   readonly ips: readonly string[]
   readonly hostname: PodHostname
   readonly aliases: readonly HostAlias[]
-  /** Of Services. */
-  readonly services: readonly HostAlias[]
+  /** See servicesSection. */
+  readonly services: string
 }): string {
   const { hostname, domain } = input.hostname
   const names = domain === '' ? hostname : `${hostname}.${domain}\t${hostname}`
   const lines = ['# Kubernetes-managed hosts file.', ...builtIn, ...input.ips.map((ip) => `${ip}\t${names}`)]
-  return `${lines.join('\n')}\n${aliasLines(input.aliases)}${serviceLines(input.services)}`
+  return `${lines.join('\n')}\n${aliasLines(input.aliases)}${input.services}`
 }
 
 /** The /etc/hosts of a pod on the host's network: the host's own, and the pod's aliases. */
@@ -186,10 +186,10 @@ export function hostNetworkHostsFile(input: {
   /** The text of the host's /etc/hosts. */
   readonly hostFile: string
   readonly aliases: readonly HostAlias[]
-  /** Of Services. */
-  readonly services: readonly HostAlias[]
+  /** See servicesSection. */
+  readonly services: string
 }): string {
-  const added = `${aliasLines(input.aliases)}${serviceLines(input.services)}`
+  const added = `${aliasLines(input.aliases)}${input.services}`
   return `# Kubernetes-managed hosts file (host network).\n${input.hostFile}${added}`
 }
 
@@ -206,12 +206,23 @@ function aliasLines(aliases: readonly HostAlias[]): string {
   return section('HostAliases', aliases)
 }
 
-function serviceLines(services: readonly HostAlias[]): string {
+/** What a hosts file has of Services, at its end. */
+export function servicesSection(services: readonly HostAlias[]): string {
   return section('Services', services)
+}
+
+/** The same of the text of a hosts file. */
+export function servicesSectionOf(text: string): string {
+  const at = text.lastIndexOf(headOf('Services'))
+  return at < 0 ? '' : text.slice(at)
 }
 
 function section(what: string, entries: readonly HostAlias[]): string {
   if (entries.length === 0) return ''
   const lines = entries.map(({ ip, hostnames }) => `${ip}\t${hostnames.join('\t')}`)
-  return `\n# Entries added by ${what}.\n${lines.join('\n')}\n`
+  return `${headOf(what)}${lines.join('\n')}\n`
+}
+
+function headOf(what: string): string {
+  return `\n# Entries added by ${what}.\n`
 }

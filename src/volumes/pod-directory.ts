@@ -8,6 +8,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { readIfExists, writeFileAtomicSync, writeInto } from '../base/atomic-file.ts'
 import { errorCode, ifThere, PoddError } from '../base/errors.ts'
+import { readAtOnce } from '../base/read-bounded.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { UserRange } from '../translate/security-context.ts'
 
@@ -94,6 +95,20 @@ export async function writeEtcHosts(rootDir: string, uid: PodUid, content: strin
     await writeInto(podDirectory(rootDir, uid), 0o750, () => writeFile(path, content, { mode: 0o644 }))
   else if (before !== content) await rewrite(path, content)
   return path
+}
+
+/** The most that is read of a hosts file: containers may write into it. */
+const maxHostsBytes = 4 * 1024 * 1024
+
+/** The text of a pod's hosts file; undefined where it has none, or none that podd wrote. */
+export async function readEtcHosts(rootDir: string, uid: PodUid): Promise<string | undefined> {
+  try {
+    const text = await readAtOnce(etcHostsPath(rootDir, uid), maxHostsBytes)
+    return text.byteLength > maxHostsBytes ? undefined : text.toString('utf8')
+  } catch {
+    // A container starts without its names then, and they come once the sources have told them.
+    return undefined
+  }
 }
 
 /** Updates the hosts file of a pod that has one, in place; returns whether it has one. Throws the system's error. */

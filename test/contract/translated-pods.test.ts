@@ -101,12 +101,12 @@ class PodRun {
     this.sandboxId = (await this.#client.runtime.runPodSandbox({ config: sandboxConfig })).podSandboxId
     const { status } = await this.#client.runtime.podSandboxStatus({ podSandboxId: this.sandboxId })
     const hosts = pod.spec.hostNetwork
-      ? hostNetworkHostsFile({ hostFile: '127.0.0.1 box\n', aliases: [], services: [] })
+      ? hostNetworkHostsFile({ hostFile: '127.0.0.1 box\n', aliases: [], services: '' })
       : podHostsFile({
           ips: [status?.network?.ip ?? ''],
           hostname: podHostname(pod),
           aliases: [],
-          services: [],
+          services: '',
         })
     const limits = execLimits(host.pageBytes)
     const environment = resolveEnvironment({

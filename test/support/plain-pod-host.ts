@@ -55,6 +55,7 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
       checkMountSharing: async () => {},
       bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,
       writeHostsFile: async (uid) => `/pods/${uid}/hosts`,
+      lastHostsFile: async () => undefined,
       refreshHostsFile: async () => true,
       writeResolvConf: async (uid) => `/pods/${uid}/resolv.conf`,
       removeResolvConf: async () => {},

@@ -7,9 +7,10 @@ import type { Logger } from '../../base/logger.ts'
 import type { ServiceEndpoints, ServicePod } from '../../decide/services/service-names.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { Service } from '../../pod/objects/object-kinds.ts'
-import type { HostAlias, Pod } from '../../pod/schema/pod-schema.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { kindOfSource } from '../../pod/values/ids.ts'
 import type { PodUid, SourceName } from '../../pod/values/ids.ts'
+import { servicesSection } from '../../translate/network.ts'
 import { toObjectMeta } from '../../translate/volume-files.ts'
 import { composeHostsFile } from '../pod/start.ts'
 import type { PodHost } from '../pod/host.ts'
@@ -40,6 +41,8 @@ type Code = Awaited<ReturnType<typeof loadCode>>
 
 /** The pods behind a Service that this source gives. */
 type SelectEndpoints = (service: Service, giver: SourceName) => ServiceEndpoints
+/** The same, of these pods. */
+type SelectFrom = (service: Service, giver: SourceName, pods: readonly ServicePod[]) => ServiceEndpoints
 
 /** After how long a hosts file that could not be written is tried again. */
 const retryMs = 5000
@@ -53,6 +56,8 @@ export class ServiceNames {
   #code: Promise<Code> | undefined
   #loaded: Code | undefined
   #problems: readonly Problem[] = []
+  /** The pods behind each Service, which each start of a container asks for. */
+  readonly #known = new KnownEndpoints()
   /** The text that each file is known to have, or gets now. */
   readonly #written = new Map<PodUid, string>()
   /** Of all hosts files. */
@@ -78,10 +83,13 @@ export class ServiceNames {
     return this.#problems
   }
 
-  /** What the pod's hosts file has of Services now. */
-  async hostAliases(pod: Pod, source: SourceName): Promise<readonly HostAlias[]> {
+  /** What the pod's hosts file has of Services now; undefined while it isn't known which there are. */
+  async hostsSection(pod: Pod, source: SourceName): Promise<string | undefined> {
+    if (!this.#knowsObjectsFor(source)) return undefined
     const code = await this.#code
-    return code === undefined ? [] : code.computeServiceNames(pod, this.#seenNow(code, source))
+    return code === undefined
+      ? ''
+      : servicesSection(code.computeServiceNames(pod, this.#seenNow(code, source)))
   }
 
   async variables(pod: Pod, source: SourceName): Promise<ReadonlyMap<string, string>> {
@@ -102,14 +110,19 @@ export class ServiceNames {
 
   #takeObjects(): void {
     const { objects, statuses, logger } = this.#env
-    if (this.#code !== undefined) return this.review()
+    if (this.#code !== undefined) {
+      this.#known.keepSets(new Set(objects.documents().map(({ document }) => document.object)))
+      return this.review()
+    }
     if (!objects.documents().some(({ document }) => document.object.kind === 'Service')) return
     this.#code = loadCode()
     this.#code.then(
       (code) => {
         this.#loaded = code
         statuses.subscribe((change) => {
-          if (concernsServices(change)) this.review()
+          if (!concernsServices(change)) return
+          this.#known.doubt(change.object.metadata.uid)
+          this.review()
         })
         this.review()
       },
@@ -132,16 +145,14 @@ export class ServiceNames {
   async #reviewAll(code: Code): Promise<void> {
     const { workers, clock } = this.#env
     this.#retry?.cancel()
-    const pods = (await mapInTurns(clock, workers.all(), (worker) => this.#podOf(worker))).flat()
-    // Each Service once: the pods of several sources may see it.
-    const known = new Map<Service, ServiceEndpoints>()
-    const select: SelectEndpoints = (service, giver) => {
-      const endpoints = known.get(service) ?? this.#select(code, service, giver, pods)
-      known.set(service, endpoints)
-      return endpoints
-    }
+    // All of them, also those of which nothing told that they have changed.
+    await mapInTurns(clock, workers.all(), (worker) => this.#note(code, worker))
+    this.#known.drop((pod) => this.#isOver(pod), 'all')
+    const select = this.#selector(code)
     await this.#showSlices(code, select)
     const seen = new Map<SourceName, readonly ServiceEndpoints[] | undefined>()
+    // The pods of a source and a namespace find the same names.
+    const sections = new Map<string, string>()
     const pace = new TurnPace(clock)
     let hasFailed = false
     for (const worker of workers.all()) {
@@ -151,21 +162,28 @@ export class ServiceNames {
       if (!seen.has(source))
         seen.set(source, this.#knowsObjectsFor(source) ? this.#seenBy(source, select) : undefined)
       const services = seen.get(source)
-      if (services !== undefined && !(await this.#refresh(worker, code, services))) hasFailed = true
+      if (services === undefined || !this.#needsNames(worker, code)) continue
+      const { pod } = worker.state
+      const key = `${source} ${pod.metadata.namespace}`
+      const section = sections.get(key) ?? servicesSection(code.computeServiceNames(pod, services))
+      sections.set(key, section)
+      if (!(await this.#refresh(worker, section))) hasFailed = true
     }
     for (const uid of this.#written.keys()) if (workers.get(uid) === undefined) this.#written.delete(uid)
     if (hasFailed && !this.#hasStopped) this.#retry = clock.startTimer(retryMs, () => this.review())
   }
 
-  /** Whether it is up to date, as far as it can be; false where it could not be written. */
-  async #refresh(worker: PodWorker, code: Code, services: readonly ServiceEndpoints[]): Promise<boolean> {
+  #needsNames({ state: { pod, observed, stage } }: PodWorker, code: Code): boolean {
+    if (stage === 'stopped' || stage === 'gone' || !code.findsServices(pod)) return false
+    return pod.spec.hostNetwork || (observed.sandboxes[0]?.ips ?? []).length > 0
+  }
+
+  /** Whether its hosts file is up to date, as far as it can be; false where it could not be written. */
+  async #refresh(worker: PodWorker, section: string): Promise<boolean> {
     const { volumes, logger } = this.#env
-    const { pod, observed, stage } = worker.state
-    const ips = observed.sandboxes[0]?.ips ?? []
-    if (ips.length + Number(pod.spec.hostNetwork) === 0 || !code.findsServices(pod)) return true
-    if (stage === 'stopped' || stage === 'gone') return true
+    const { pod, observed } = worker.state
     const { uid, name } = worker.ref
-    const text = await composeHostsFile(this.#env, pod, ips, code.computeServiceNames(pod, services))
+    const text = await composeHostsFile(this.#env, pod, observed.sandboxes[0]?.ips ?? [], section)
     if (this.#written.get(uid) === text) return true
     // Known from now on, unless a container starts meanwhile: that may write an older text.
     this.#written.set(uid, text)
@@ -216,8 +234,30 @@ export class ServiceNames {
 
   /** The Services that the pods of a source see now, with the pods behind them. */
   #seenNow(code: Code, source: SourceName): readonly ServiceEndpoints[] {
-    const pods = [...this.#env.workers.all()].flatMap((worker) => this.#podOf(worker))
-    return this.#seenBy(source, (service, giver) => this.#select(code, service, giver, pods))
+    for (const worker of this.#env.workers.all())
+      if (!this.#known.isSureOf(worker.ref.uid)) this.#note(code, worker)
+    this.#known.drop((pod) => this.#isOver(pod), 'unsure')
+    return this.#seenBy(source, this.#selector(code))
+  }
+
+  #note(code: Code, worker: PodWorker): void {
+    const isShown = this.#env.statuses.findPublished(worker.ref.uid) !== undefined
+    const pod = this.#podOf(worker)
+    if (pod !== undefined) this.#known.note(pod, isShown, this.#selectFrom(code))
+  }
+
+  #isOver({ uid }: ServicePod): boolean {
+    const stage = this.#env.workers.get(uid)?.state.stage
+    return stage === undefined || stage === 'stopped' || stage === 'gone'
+  }
+
+  #selector(code: Code): SelectEndpoints {
+    return (service, giver) => this.#known.endpointsOf(service, giver, this.#selectFrom(code))
+  }
+
+  #selectFrom(code: Code): SelectFrom {
+    const { policies } = this.#env.objects.rules
+    return (service, giver, pods) => code.selectEndpoints(service, giver, pods, policies)
   }
 
   #seenBy(source: SourceName, select: SelectEndpoints): readonly ServiceEndpoints[] {
@@ -228,29 +268,105 @@ export class ServiceNames {
     })
   }
 
-  #select(code: Code, service: Service, giver: SourceName, pods: readonly ServicePod[]): ServiceEndpoints {
-    return code.selectEndpoints(service, giver, pods, this.#env.objects.rules.policies)
-  }
-
-  /** None where it has stopped. */
-  #podOf({ ref: { uid }, state }: PodWorker): readonly ServicePod[] {
+  /** Undefined where it has stopped. */
+  #podOf({ ref: { uid }, state }: PodWorker): ServicePod | undefined {
     const { pod, record, observed, stage } = state
-    if (stage === 'stopped' || stage === 'gone') return []
+    if (stage === 'stopped' || stage === 'gone') return undefined
     const status = this.#env.statuses.findPublished(uid)?.status
     const ready = status?.conditions.find(({ type }) => type === 'Ready') ?? record.conditions['Ready']
     const own = pod.spec.hostNetwork ? this.#env.hostIps() : (observed.sandboxes[0]?.ips ?? [])
-    return [
-      {
-        uid,
-        pod,
-        source: record.source,
-        ips: status === undefined ? own : (status.podIPs ?? []).map(({ ip }) => ip),
-        isReady: ready?.status === 'True',
-        isTerminating: record.ending !== undefined,
-        isOver: status?.phase === 'Succeeded' || status?.phase === 'Failed' || record.failed !== undefined,
-      },
-    ]
+    return {
+      uid,
+      pod,
+      source: record.source,
+      ips: status === undefined ? own : (status.podIPs ?? []).map(({ ip }) => ip),
+      isReady: ready?.status === 'True',
+      isTerminating: record.ending !== undefined,
+      isOver: status?.phase === 'Succeeded' || status?.phase === 'Failed' || record.failed !== undefined,
+    }
   }
+}
+
+interface EndpointSet {
+  readonly giver: SourceName
+  /** Those that its selector matches. */
+  readonly members: Map<string, ServicePod>
+  /** Undefined where they have to be put in order again. */
+  endpoints: ServiceEndpoints | undefined
+}
+
+/** The pods behind each Service: a pod that changes is compared with each Service once, and the others with none. */
+class KnownEndpoints {
+  /** By their UIDs. */
+  readonly #pods = new Map<string, ServicePod>()
+  /** Those that have changed, or may change without a word. */
+  readonly #unsure = new Set<string>()
+  readonly #sets = new Map<Service, EndpointSet>()
+
+  isSureOf(uid: string): boolean {
+    return this.#pods.has(uid) && !this.#unsure.has(uid)
+  }
+
+  /** The pod has changed. */
+  doubt(uid: string): void {
+    if (this.#pods.has(uid)) this.#unsure.add(uid)
+  }
+
+  /** @param isSure whether each change of it is told */
+  note(pod: ServicePod, isSure: boolean, select: SelectFrom): void {
+    const { uid } = pod
+    if (isSure) this.#unsure.delete(uid)
+    else this.#unsure.add(uid)
+    const before = this.#pods.get(uid)
+    if (before !== undefined && isSamePod(before, pod)) return
+    this.#pods.set(uid, pod)
+    for (const [service, set] of this.#sets) {
+      const isBehind = select(service, set.giver, [pod]).endpoints.length > 0
+      if (!isBehind && !set.members.has(uid)) continue
+      if (isBehind) set.members.set(uid, pod)
+      else set.members.delete(uid)
+      set.endpoints = undefined
+    }
+  }
+
+  endpointsOf(service: Service, giver: SourceName, select: SelectFrom): ServiceEndpoints {
+    const known = this.#sets.get(service)
+    if (known?.giver === giver) {
+      known.endpoints ??= select(service, giver, [...known.members.values()])
+      return known.endpoints
+    }
+    const endpoints = select(service, giver, [...this.#pods.values()])
+    const members = new Map(endpoints.endpoints.map(({ pod }) => [pod.uid, pod]))
+    this.#sets.set(service, { giver, members, endpoints })
+    return endpoints
+  }
+
+  keepSets(services: ReadonlySet<unknown>): void {
+    for (const service of this.#sets.keys()) if (!services.has(service)) this.#sets.delete(service)
+  }
+
+  /** Of all pods of which it isn't sure, or of all. */
+  drop(isOver: (pod: ServicePod) => boolean, which: 'all' | 'unsure'): void {
+    const uids = which === 'all' ? [...this.#pods.keys()] : [...this.#unsure]
+    for (const uid of uids) {
+      const pod = this.#pods.get(uid)
+      if (pod === undefined || !isOver(pod)) continue
+      this.#pods.delete(uid)
+      this.#unsure.delete(uid)
+      for (const set of this.#sets.values()) if (set.members.delete(uid)) set.endpoints = undefined
+    }
+  }
+}
+
+function isSamePod(a: ServicePod, b: ServicePod): boolean {
+  return (
+    a.pod === b.pod &&
+    a.source === b.source &&
+    a.isReady === b.isReady &&
+    a.isTerminating === b.isTerminating &&
+    a.isOver === b.isOver &&
+    a.ips.join() === b.ips.join()
+  )
 }
 
 /** Whether the change of a pod may change what is behind a Service. */

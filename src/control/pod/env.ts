@@ -4,7 +4,7 @@ import type { RandomSource } from '../../base/random.ts'
 import type { Changes } from '../../base/waits.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { BackoffLimits } from '../../decide/plan/backoff.ts'
-import type { HostAlias, Pod } from '../../pod/schema/pod-schema.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { PodRef, PodUid, SourceName } from '../../pod/values/ids.ts'
@@ -33,8 +33,8 @@ export interface PodEnv extends PodHost {
   readonly counters: PodCounters
   /** Noted after each pass, and after each observation that is made between: others wait for what pods do. */
   readonly changes: Changes
-  /** What the pod's hosts file has of Services now. */
-  readonly serviceAliases: (pod: Pod, source: SourceName) => Promise<readonly HostAlias[]>
+  /** What the pod's hosts file has of Services now (servicesSection); undefined where that isn't known yet. */
+  readonly serviceNames: (pod: Pod, source: SourceName) => Promise<string | undefined>
   /** The variables of Services that its containers get. */
   readonly serviceVariables: (pod: Pod, source: SourceName) => Promise<ReadonlyMap<string, string>>
   /** Its hosts file was written for the start of a container; Services may have changed meanwhile. */

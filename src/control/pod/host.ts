@@ -35,6 +35,7 @@ import {
   claimUserRange,
   prepareTerminationLog,
   readTerminationLog,
+  readEtcHosts,
   refreshEtcHosts,
   refreshResolvConf,
   removeResolvConf,
@@ -155,6 +156,8 @@ export function createPodVolumes(env: {
     checkMountSharing,
     /** Writes the pod's hosts file and gives its path. */
     writeHostsFile: (uid: PodUid, text: string) => writeEtcHosts(rootDir, uid, text),
+    /** Its text; undefined where the pod has none. */
+    lastHostsFile: (uid: PodUid) => readEtcHosts(rootDir, uid),
     /** Brings it up to date in place, where the pod has one; returns whether it has. */
     refreshHostsFile: (uid: PodUid, text: string) => refreshEtcHosts(rootDir, uid, text),
     /** Writes the pod's resolv.conf and gives its path. */

@@ -4,7 +4,7 @@ import type { Retry } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { allContainers } from '../../pod/schema/pod-resources.ts'
-import type { HostAlias, Pod } from '../../pod/schema/pod-schema.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ContainerId, PodUid, SourceName } from '../../pod/values/ids.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import { computeSpecHash } from '../../translate/config-hash.ts'
@@ -17,7 +17,13 @@ import {
   whenSubPathMissing,
 } from '../../translate/mounts.ts'
 import type { HostVolume } from '../../translate/mounts.ts'
-import { hostNetworkHostsFile, podHostname, podHostsFile, podResolvConf } from '../../translate/network.ts'
+import {
+  hostNetworkHostsFile,
+  podHostname,
+  podHostsFile,
+  podResolvConf,
+  servicesSectionOf,
+} from '../../translate/network.ts'
 import { MissingReference } from '../../translate/references.ts'
 import { envFileValue, parseEnvFile, resolveEnvironment } from '../../translate/resolve-environment.ts'
 import type { EnvFile } from '../../translate/resolve-environment.ts'
@@ -306,19 +312,21 @@ function findTarget({ observed }: Pass, name: string | undefined): ContainerId |
 
 async function writeHostsFile(env: PodEnv, pass: Pass, sandbox: SandboxInUse): Promise<string> {
   const { pod, ref, record } = pass
-  const services = await env.serviceAliases(pod, record.source)
-  const text = await composeHostsFile(env, pod, sandbox.ips, services)
+  const services = await env.serviceNames(pod, record.source)
+  // Until it is known which Services there are, it keeps what an earlier podd has written.
+  const kept = services ?? servicesSectionOf((await env.volumes.lastHostsFile(ref.uid)) ?? '')
+  const text = await composeHostsFile(env, pod, sandbox.ips, kept)
   const path = await env.volumes.writeHostsFile(ref.uid, text)
   env.noteHostsFile(ref.uid)
   return path
 }
 
-/** @param services what it has of Services */
+/** @param services see servicesSection */
 export async function composeHostsFile(
   { readHostsFile }: Pick<PodEnv, 'readHostsFile'>,
   pod: Pod,
   ips: readonly string[],
-  services: readonly HostAlias[],
+  services: string,
 ): Promise<string> {
   const { hostNetwork, hostAliases: aliases } = pod.spec
   if (hostNetwork) return hostNetworkHostsFile({ hostFile: await readHostsFile(), aliases, services })

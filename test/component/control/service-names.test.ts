@@ -30,6 +30,8 @@ let rig: PodRig
 /** The hosts files by pod, and each text that one got in place. */
 let files: Map<string, string>
 let rewritten: string[]
+/** Each text that was written for the start of a container. */
+let started: string[]
 let isReady: boolean
 let isDiskFull: boolean
 /** How often a file was to be brought up to date. */
@@ -48,6 +50,7 @@ beforeEach(() => {
 function begin(options: PodRigOptions = {}): void {
   files = new Map()
   rewritten = []
+  started = []
   rig = new PodRig(options)
   rig.probe = () => ({ result: isReady ? 'success' : 'failure', output: '' })
   const { volumes } = plainPodHost(rig.objects)
@@ -56,9 +59,11 @@ function begin(options: PodRigOptions = {}): void {
       ...volumes,
       writeHostsFile: async (uid, text) => {
         await held.start?.()
+        started.push(text)
         files.set(uid, text)
         return `/pods/${uid}/hosts`
       },
+      lastHostsFile: async (uid) => files.get(uid),
       refreshHostsFile: async (uid, text) => {
         attempts += 1
         if (!files.has(uid)) return false
@@ -158,6 +163,52 @@ describe('a Service', () => {
     await rig.offer()
     await rig.clock.advance(2000)
     expect(fileOf('client')).not.toContain(names)
+  })
+
+  it('stays in the file of a pod whose container restarts before the sources have spoken to a new podd', async () => {
+    rig.fake.script('again', () => ({ kind: 'exits', exitCode: 1, afterMs: 30_000 }))
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db, podManifest('client', { containers: [{ name: 'again', image: 'app:1' }] }))
+    await rig.clock.advance(2000)
+    const before = fileOf('client')
+    expect(before).toContain(names)
+    await rig.kill()
+    rewritten.length = 0
+    started.length = 0
+    rig.boot()
+    await rig.settle()
+    await rig.clock.advance(60_000)
+    expect(started).toContain(before)
+    expect(new Set(started)).toEqual(new Set([before]))
+  })
+
+  it('leads to the pods that are ready, one by one, whatever else becomes of them', async () => {
+    await rig.start()
+    rig.given = [service()]
+    const behind = (name: string): JsonObject =>
+      podManifest(name, { containers: [{ name: 'main', image: 'app:1' }] }, { labels: { app: 'db' } })
+    await rig.apply(behind('a'), behind('b'), behind('c'), podManifest('client'))
+    await rig.clock.advance(2000)
+    const lines = (): readonly string[] =>
+      fileOf('client')
+        .split('\n')
+        .filter((line) => line.includes('svc.cluster'))
+    expect(lines()).toHaveLength(3)
+    const gone = addressOf('b')
+    await rig.remove('b')
+    await rig.clock.advance(40_000)
+    expect(lines()).toHaveLength(2)
+    expect(fileOf('client')).not.toContain(`${gone}\t`)
+    await rig.apply({
+      ...behind('c'),
+      metadata: { name: 'c', namespace: 'default', labels: { app: 'other' } },
+    })
+    await rig.clock.advance(2000)
+    expect(lines()).toEqual([`${addressOf('a')}\t${names.trim()}`])
+    await rig.apply(behind('d'))
+    await rig.clock.advance(2000)
+    expect(lines()).toHaveLength(2)
   })
 
   it('is tried again where the disk was full', async () => {

@@ -99,8 +99,8 @@ export function messagesOf(documents: readonly SourceDocument[]): object {
     podCgroup: podCgroupResources(spec, resources, undefined),
     files: {
       '/etc/hosts': spec.hostNetwork
-        ? hostNetworkHostsFile({ hostFile, aliases, services: [] })
-        : podHostsFile({ ips: podIps, hostname: podHostname(pod), aliases, services: [] }),
+        ? hostNetworkHostsFile({ hostFile, aliases, services: '' })
+        : podHostsFile({ ips: podIps, hostname: podHostname(pod), aliases, services: '' }),
       '/etc/resolv.conf': formatResolvConf(dns),
       ...Object.fromEntries(
         [...files].flatMap(([name, content]) =>

@@ -7,6 +7,8 @@ import {
   selectHostResolver,
   hostNetworkHostsFile,
   podHostsFile,
+  servicesSection,
+  servicesSectionOf,
   kernelHostname,
   podHostname,
 } from '../../../src/translate/network.ts'
@@ -175,7 +177,7 @@ describe('the hosts file', () => {
           { ip: '192.0.2.5', hostnames: ['printer', 'printer.lan'] },
           { ip: '192.0.2.6', hostnames: ['scale'] },
         ],
-        services: [{ ip: '10.1.0.3', hostnames: ['db.default.svc', 'db'] }],
+        services: servicesSection([{ ip: '10.1.0.3', hostnames: ['db.default.svc', 'db'] }]),
       }),
     ).toBe(
       [
@@ -205,9 +207,21 @@ describe('the hosts file', () => {
       ips: ['10.1.0.2'],
       hostname: { hostname: 'web', domain: '' },
       aliases: [],
-      services: [],
+      services: '',
     })
     expect(text.endsWith('ip6-allrouters\n10.1.0.2\tweb\n')).toBe(true)
+  })
+
+  it('keeps what it has of Services at its end, whatever stands before', () => {
+    const services = servicesSection([{ ip: '10.1.0.3', hostnames: ['db'] }])
+    const hostFile = `127.0.0.1 box\n${servicesSection([{ ip: '192.0.2.1', hostnames: ['host'] }])}`
+    const text = hostNetworkHostsFile({
+      hostFile,
+      aliases: [{ ip: '192.0.2.5', hostnames: ['p'] }],
+      services,
+    })
+    expect(servicesSectionOf(text)).toBe(services)
+    expect(servicesSectionOf('127.0.0.1\tlocalhost\n')).toBe('')
   })
 
   it('is the host’s own on its network', () => {
@@ -215,7 +229,7 @@ describe('the hosts file', () => {
       hostNetworkHostsFile({
         hostFile: '127.0.0.1 box\n',
         aliases: [{ ip: '192.0.2.5', hostnames: ['p'] }],
-        services: [],
+        services: '',
       }),
     ).toBe(
       '# Kubernetes-managed hosts file (host network).\n127.0.0.1 box\n\n# Entries added by HostAliases.\n192.0.2.5\tp\n',
