@@ -65,7 +65,7 @@ export class Units {
   readonly #turn = new Semaphore(1)
   #retry: Timer | undefined
   #retryMs = firstRetryMs
-  #hasStopped = false
+  hasStopped = false
 
   constructor(env: PodEnv, store: RevisionStore) {
     this.#env = env
@@ -82,7 +82,7 @@ export class Units {
   }
 
   stop(): void {
-    this.#hasStopped = true
+    this.hasStopped = true
     this.#retry?.cancel()
     for (const unit of this.all()) unit.timer?.cancel()
   }
@@ -132,7 +132,7 @@ export class Units {
   saveSoon(): void {
     void this.#turn.run(async () => {
       for (const unit of this.all()) {
-        if (!unit.isUnsaved || this.#hasStopped) continue
+        if (!unit.isUnsaved || this.hasStopped) continue
         unit.isUnsaved = false
         await this.#write(unit, unit.record).catch((error: unknown) => this.#saveLater(unit, error))
       }
@@ -164,7 +164,7 @@ export class Units {
       { path: unit.record.unit, reason: errorMessage(error) },
       'cannot record the revisions of a unit: what counts of it may be lost when podd restarts, until it is written',
     )
-    if (this.#retry !== undefined || this.#hasStopped) return
+    if (this.#retry !== undefined || this.hasStopped) return
     this.#retry = clock.startTimer(this.#retryMs, () => {
       this.#retry = undefined
       this.saveSoon()
@@ -200,6 +200,21 @@ export class Units {
 
 export function unitKey({ source, unit }: Pick<UnitRecord, 'source' | 'unit'>): string {
   return `${source}\n${unit}`
+}
+
+export function setRecord(unit: Unit, next: UnitRecord): void {
+  unit.record = next
+  unit.changes += 1
+  unit.isUnread = false
+  forgetContents(unit)
+}
+
+/** Those on the disk are read again. */
+export function forgetContents({ record, contents }: Unit): void {
+  const needed = [record.offered, record.active, record.base].map(
+    (number) => revisionOf(record, number)?.hash,
+  )
+  for (const hash of contents.keys()) if (!needed.includes(hash)) contents.delete(hash)
 }
 
 /** @param isCopy it was kept without Secrets */
