@@ -196,6 +196,16 @@ test('the README opens with the two commands', () => {
   expect(opening).toContain('sudo ./test/run.sh')
 })
 
+test.each(['docs/GUIDE.md', 'docs/FAQ.md', 'README.md'])(
+  'the manifests in %s have no problem',
+  async (page) => {
+    const blocks = Array.from(read(page).matchAll(/^```yaml\n(.*?)^```$/gms), ([, text = '']) => text)
+    const decoded = await Promise.all(blocks.map((text) => decodeDocuments(text, { path: page })))
+    expect(decoded.flatMap(({ documents }) => documents).length).toBeGreaterThan(0)
+    expect(decoded.flatMap(({ problems }) => problems)).toEqual([])
+  },
+)
+
 describe('the example manifests', () => {
   test.each(manifests)('%s is a valid pod without warnings', async (path) => {
     const { documents, problems } = await decodeDocuments(read(path), { path })
