@@ -182,6 +182,7 @@ export class SourceHolds {
     const problem = heldProblem(frozen.location, hold.sinceMs, pendingOf(gate))
     gate.publish({
       ...frozen,
+      standsIn: 'held',
       ...(gate.lacksSecrets && { lacksSecrets: true }),
       problems: [problem, ...(newest?.problems ?? [])],
     })

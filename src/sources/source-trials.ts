@@ -255,7 +255,7 @@ async function loadWorkedSet(
     source: name,
     location,
     ready: copy.isComplete,
-    isStandIn: true,
+    standsIn: 'crashed',
     ...documents,
     problems: [problem],
   }

@@ -93,7 +93,7 @@ export class UpdateGate {
     const known = this.#units.sources.get(source) ?? { snapshot, units: new Map<string, Unit>() }
     known.snapshot = snapshot
     this.#units.sources.set(source, known)
-    if (snapshot.isStandIn === true) {
+    if (snapshot.standsIn === 'crashed') {
       await this.#offers.distrustKnown(source)
       return snapshot
     }
@@ -161,14 +161,36 @@ export class UpdateGate {
     const given = [...this.#units.all()].map((unit) => ({
       record: unit.record,
       judged: unit.judged?.map(({ key }) => key) ?? [],
-      message: explainRecord(unit.record),
+      message: explainRecord(unit.record) ?? this.#explainSource(unit.record),
     }))
     const known = [...this.#units.known.values()].flatMap((record) =>
       record.goneAtMs === undefined
-        ? [{ record, judged: [], message: explainRecord(record) ?? notGivenYet }]
+        ? [
+            {
+              record,
+              judged: [],
+              message: explainRecord(record) ?? this.#explainSource(record) ?? notGivenYet,
+            },
+          ]
         : [],
     )
     return [...given, ...known]
+  }
+
+  /** Why something else counts of a unit than its source gives, where no revision of it is the reason. */
+  #explainSource({ source, unit }: UnitRecord): string | undefined {
+    const { standsIn, problems = [] } = this.#units.sources.get(source)?.snapshot ?? {}
+    if (standsIn === 'held')
+      return 'its source is held: what that gives now does not count until `podd resume`'
+    if (standsIn === 'crashed')
+      return 'podd crashed again and again after its source changed: the last set of it that worked runs'
+    const isAll = kindOfSource(source) === 'http'
+    const error = problems.find(
+      ({ severity, place }) => severity === 'error' && (isAll || place.path === unit),
+    )
+    return (
+      error && `not all that its source gives now is valid, and the last good form counts: ${error.message}`
+    )
   }
 
   /** Units of which something else counts than what is offered, and why. */

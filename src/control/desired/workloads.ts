@@ -126,7 +126,7 @@ export class Workloads {
     const isComplete =
       snapshot.ready &&
       snapshot.isAnswer !== false &&
-      snapshot.isStandIn !== true &&
+      snapshot.standsIn !== 'crashed' &&
       (snapshot.unreadable ?? []).length === 0
     const staysBatch = wasBatch && (!isComplete || isUnknown)
     const workloads = { documents, hasBatch: hasBatch || staysBatch, isComplete }

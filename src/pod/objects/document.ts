@@ -167,8 +167,11 @@ export interface SourceSnapshot {
   readonly revision?: string | undefined
   /** SHA-256 of the answer that it is of, as the server sent it; left out where there is none or that is not known. */
   readonly digest?: string | undefined
-  /** It runs in place of what the source gives, on which podd crashed: it says nothing of that. */
-  readonly isStandIn?: boolean
+  /**
+   * Why it runs in place of what the source gives: somebody holds the source, or podd crashed on that, of which the snapshot says
+   * nothing then.
+   */
+  readonly standsIn?: 'held' | 'crashed'
   /** It is, at least in part, a copy that was kept without Secrets. */
   readonly lacksSecrets?: boolean
   readonly pods: readonly PodDocument[]

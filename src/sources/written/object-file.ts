@@ -117,17 +117,10 @@ export function nameOfManifest({ kind, metadata }: JsonObject): (ObjectName & { 
  */
 function recoverKept(manifest: JsonObject, path: string): SourceDocument | undefined {
   const own = withoutReadinessGates(manifest)
-  const kept = keptOf(manifest)
+  const origin = originOf(manifest, path)
   try {
-    if (own['kind'] === 'Pod')
-      return {
-        pod: podFromManifest(own),
-        manifest: own,
-        place: { path },
-        written: digestWritten(manifest),
-        kept,
-      }
-    return { object: objectFromManifest(own), manifest: own, place: { path }, kept }
+    if (own['kind'] === 'Pod') return { pod: podFromManifest(own), manifest: own, ...origin }
+    return { object: objectFromManifest(own), manifest: own, ...origin }
   } catch {
     // Its fields have other types than in this version.
     return undefined
@@ -139,17 +132,19 @@ export function decodeKept(
   manifest: JsonObject,
   path: string,
 ): { readonly document: SourceDocument | undefined; readonly problems: readonly FieldProblem[] } {
-  const kept = keptOf(manifest)
-  const place = { path }
+  const origin = originOf(manifest, path)
   const { kind } = manifest
   if (kind === 'Pod') {
     const { accepted, problems } = decodePod(withoutReadinessGates(manifest), 'Warn')
-    const written = digestWritten(manifest)
-    return { document: accepted && { ...accepted, place, written, kept }, problems }
+    return { document: accepted && { ...accepted, ...origin }, problems }
   }
   if (!isObjectKind(kind)) return { document: undefined, problems: [] }
   const { accepted, problems } = decodeObject(kind, manifest, 'Warn')
-  return { document: accepted && { ...accepted, place, kept }, problems }
+  return { document: accepted && { ...accepted, ...origin }, problems }
+}
+
+function originOf(manifest: JsonObject, path: string): Pick<SourceDocument, 'place' | 'written' | 'kept'> {
+  return { place: { path }, written: digestWritten(manifest), kept: keptOf(manifest) }
 }
 
 function keptOf(manifest: JsonObject): WrittenMetadata {

@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { parseSigningKey } from '../../../src/base/minisign.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
-import { groupDocuments } from '../../../src/pod/objects/document.ts'
-import type { SourceDocument } from '../../../src/pod/objects/document.ts'
+import { errorAt, groupDocuments } from '../../../src/pod/objects/document.ts'
+import type { SourceDocument, SourceSnapshot } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { createRevisionStore } from '../../../src/store/revisions.ts'
@@ -908,7 +908,7 @@ describe('a podd that has crashed again and again', () => {
     await rig.apply(web([...good, '-v']))
     await rig.clock.advance(1000)
     await restart()
-    await offer({ pods: given, isStandIn: true, isAnswer: false })
+    await offer({ pods: given, standsIn: 'crashed', isAnswer: false })
     expect(command()).toEqual(good)
     expect(record()).toMatchObject({ ...pinned, offered: 2, latest: 2 })
     await rig.clock.advance(500_000)
@@ -979,7 +979,7 @@ describe('a unit that its source has not given since podd started', () => {
       { record: { unit, offered: 2, active: 1 }, message: expect.stringContaining('revision 2 failed') },
     ]
     expect(rig.system.gate.units()).toMatchObject(listed)
-    rig.system.offerSnapshot({ ...rig.snapshot('file'), isStandIn: true, isAnswer: false })
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), standsIn: 'crashed', isAnswer: false })
     await rig.settle()
     expect(rig.system.gate.units()).toMatchObject(listed)
     await expect(rig.system.gate.resume('file', unit)).rejects.toThrow(
@@ -1453,5 +1453,22 @@ describe('the key that has signed the last healthy revision', () => {
     await offerSigned(web(bad), next)
     expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
     expect(command()).toEqual(good)
+  })
+})
+
+describe('a unit whose source gives something else than what counts', () => {
+  const why = async (change: Partial<SourceSnapshot>): Promise<string | undefined> => {
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), ...change })
+    await rig.settle()
+    return rig.system.gate.units()[0]?.message
+  }
+
+  it('is listed with why: it is held, podd crashed on it, or it is invalid', async () => {
+    expect(await why({})).toBeUndefined()
+    expect(await why({ standsIn: 'held' })).toMatch('its source is held')
+    expect(await why({ standsIn: 'crashed' })).toMatch('podd crashed again and again')
+    const invalid = errorAt(unit, 'spec.containers: Required value')
+    expect(await why({ problems: [invalid] })).toMatch('the last good form counts: spec.containers: Required')
+    expect(await why({ problems: [errorAt('/file/other.yaml', 'Required value')] })).toBeUndefined()
   })
 })

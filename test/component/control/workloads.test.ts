@@ -570,7 +570,7 @@ describe('a Job', () => {
     await give(job())
     await rig.clock.advance(2000)
     rig.given = []
-    rig.system.offerSnapshot({ ...rig.snapshot('file'), isStandIn: true })
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), standsIn: 'crashed' })
     await rig.clock.advance(5000)
     await give(job())
     await rig.clock.advance(2000)

@@ -92,7 +92,7 @@ class Start {
   async begin(): Promise<this> {
     await this.#trials.begin()
     const onSnapshot = (snapshot: SourceSnapshot): void => {
-      this.standIns.push(snapshot.isStandIn === true)
+      this.standIns.push(snapshot.standsIn === 'crashed')
       this.seen.push(summarize(snapshot))
     }
     void this.#trials.wrap({ name: 'file' }).run(onSnapshot, this.#stop.signal)
