@@ -158,7 +158,7 @@ describePodd('a bad update that starts', { config }, (rig) => {
       const seconds = await customer.stop()
       console.log(`${name}: ${seconds.toFixed(1)} s without an answer`)
       expect(containerOf(after, 'main').restartCount).toBe(0)
-      expect(await podd.notes()).toMatch(
+      expect((await podd.cli('status')).stdout).toMatch(
         new RegExp(`revision \\d failed, and revision \\d counts again: pod default/${name}`, 'u'),
       )
       // A URL gave no pods before.
@@ -174,7 +174,9 @@ describePodd('a bad update that starts', { config }, (rig) => {
     await podd.restartDaemon('SIGKILL')
     // Each URL has been asked, and each file read.
     for (const name of returned.keys())
-      await podd.untilNote(new RegExp(`counts again: pod default/${name} `, 'u'))
+      await podd.until(`the status of ${name}`, async () =>
+        (await podd.cli('status')).stdout.includes(`counts again: pod default/${name} `),
+      )
     const pods = await Promise.all([...returned.keys()].map((name) => podd.untilReady(name)))
     expect(pods.map(({ metadata }) => [metadata.name, metadata.uid])).toEqual([...returned])
   })
