@@ -108,64 +108,65 @@ function endReason(end: NonNullable<ContainerStatus['state']['terminated']>): st
 }
 
 /** What keeps a pod from doing what it should. */
-export interface PodTroubleFact {
-  /** `main: CrashLoopBackOff: exit code 1` */
-  readonly why: string
+export interface TroubleFact {
+  /** One word: `CrashLoopBackOff`. */
+  readonly reason?: string | undefined
+  readonly message?: string | undefined
   /** The container that it is about; undefined where it is about the pod as a whole. */
   readonly container?: string
   /** What tells more: the newest warning about it, or the last line of its log. */
   readonly asks?: 'event' | 'log'
   /** That log is of the run before. */
   readonly isPrevious?: boolean
-  /** It runs and isn't ready: whether something failed, only an event tells. */
-  readonly isUnready?: boolean
+  /** Only a warning tells whether it is one: of a container that is not ready, or is being created. */
+  readonly isUnsure?: boolean
 }
 
 /** Reasons of containers that are on their way. */
 const startingReasons: readonly string[] = ['ContainerCreating', 'PodInitializing', '']
 
 /** Why a pod is broken, by its status; undefined where it works, is on its way, or is being deleted. */
-export function explainTrouble(pod: PodObject): PodTroubleFact | undefined {
+export function explainTrouble(pod: PodObject): TroubleFact | undefined {
   const { metadata, status } = pod
   if (metadata.deletionTimestamp !== undefined || status.phase === 'Succeeded' || isDrained(pod))
     return undefined
-  if (status.reason !== undefined) return { why: sentenceOf(status.reason, status.message) }
+  if (status.reason !== undefined) return { reason: status.reason, message: status.message }
   const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
   for (const container of statuses) {
     const trouble = explainContainer(container)
-    if (trouble !== undefined) return { ...trouble, why: `${container.name}: ${trouble.why}` }
+    if (trouble !== undefined) return { ...trouble, container: container.name }
   }
   const outdated = status.conditions.find(
     ({ type, status: is }) => type === upToDateCondition && is === 'False',
   )
-  if (outdated !== undefined)
-    return { why: sentenceOf(outdated.reason ?? 'not up to date', outdated.message) }
+  if (outdated !== undefined) return { reason: outdated.reason, message: outdated.message }
   const isReady = status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')
   if (status.phase !== 'Running' || isReady) return undefined
   const unready = statuses.find(({ ready, state }) => !ready && state.running !== undefined)
-  if (unready === undefined) return undefined
-  return { why: `${unready.name}: not ready`, container: unready.name, asks: 'event', isUnready: true }
+  return unready && { reason: 'not ready', container: unready.name, asks: 'event', isUnsure: true }
 }
 
-function explainContainer({ name, state, lastState }: ContainerStatus): PodTroubleFact | undefined {
+function explainContainer({ state, lastState }: ContainerStatus): TroubleFact | undefined {
   const { waiting, terminated } = state
-  if (waiting?.reason === 'CrashLoopBackOff' || waiting?.reason === 'RunContainerError') {
+  const { reason = '', message } = waiting ?? {}
+  if (reason === 'CrashLoopBackOff' || reason === 'RunContainerError') {
     const end = lastState.terminated
-    const why = end === undefined ? waiting.message : explainEnd(end)
-    return { why: sentenceOf(waiting.reason, why), container: name, ...asksOf(end, true) }
+    return end === undefined
+      ? { reason, message }
+      : { reason, message: explainEnd(end), ...asksOf(end, true) }
   }
-  if (waiting !== undefined && !startingReasons.includes(waiting.reason ?? ''))
-    return { why: sentenceOf(waiting.reason ?? 'waiting', waiting.message) }
+  if (waiting !== undefined && !startingReasons.includes(reason)) return { reason, message }
+  if (waiting !== undefined && message !== undefined) return { message, asks: 'event', isUnsure: true }
   if (terminated === undefined || terminated.exitCode === 0) return undefined
-  return { why: explainEnd(terminated), container: name, ...asksOf(terminated, false) }
+  return { message: explainEnd(terminated), ...asksOf(terminated, false) }
 }
 
 /** A message says why by itself; a kill from outside is the doing of a probe, of which an event tells. */
 function asksOf(
-  end: ContainerStateTerminated | undefined,
+  end: ContainerStateTerminated,
   isPrevious: boolean,
-): Pick<PodTroubleFact, 'asks' | 'isPrevious'> {
-  if (end === undefined || (end.message ?? '') !== '') return {}
+): Pick<TroubleFact, 'asks' | 'isPrevious'> {
+  if ((end.message ?? '') !== '') return {}
   return { asks: end.exitCode > 128 ? 'event' : 'log', isPrevious }
 }
 
@@ -173,10 +174,6 @@ function explainEnd({ reason, exitCode, message = '' }: ContainerStateTerminated
   const code = `exit code ${exitCode}`
   const what = reason === undefined || reason === 'Error' ? code : `${reason}, ${code}`
   return message === '' ? what : `${what}: ${message.trim()}`
-}
-
-function sentenceOf(reason: string, message: string | undefined): string {
-  return message === undefined || message === '' ? reason : `${reason}: ${message.trim()}`
 }
 
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const

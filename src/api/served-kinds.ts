@@ -105,10 +105,11 @@ const podKind = servedKind<PodObject>({
     },
     {
       name: 'Source',
-      description: 'The manifest: a file or a URL.',
+      description: 'The manifest: a file or a URL; api for what was written over the API.',
       wide: true,
       only: 'podd',
-      cell: ({ metadata }) => metadata.annotations?.['podd.dev/path'] ?? '<none>',
+      cell: ({ metadata: { annotations } }) =>
+        annotations?.['podd.dev/source'] === 'api' ? 'api' : (annotations?.['podd.dev/path'] ?? '<none>'),
     },
   ],
   conditions: ({ status }) => completed[status.phase] ?? [],

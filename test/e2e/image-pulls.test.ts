@@ -61,9 +61,7 @@ describePodd(
       expect(waiting.reason).toBe('ContainerCreating')
       expect(waiting.message).toMatch(/^pulling image ".*\/slow:1": /u)
       expect(await podd.cliOk('describe', 'pod', 'slow')).toMatch(/pulling image ".*\/slow:1": /u)
-      expect((await podd.cli('get', 'pods', 'slow')).stderr).toMatch(
-        /default\/slow: pulling image ".*\/slow:1": /u,
-      )
+      expect((await podd.cli('get', 'pods', 'slow')).stderr).toMatch(/slow: pulling image ".*\/slow:1": /u)
       const pod = await podd.untilReady('slow')
       expect((await podd.events('slow')).filter(({ reason }) => reason === 'Failed')).toEqual([])
       expect(containerOf(pod, 'main').imageID).toBe(`${registry.address}/slow@${digest}`)

@@ -27,6 +27,8 @@ export interface CliOptions {
   readonly closeAfterBytes?: number
   /** Standard output is a terminal. */
   readonly isTerminal?: boolean
+  /** Where a podd usually is; nowhere unless told. */
+  readonly usual?: UsualPlaces
 }
 
 /** The host may have a podd where one usually is. */
@@ -56,7 +58,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Cli
       stderr: sink('stderr'),
       stdin: streamOf(options.stdin ?? ''),
       env: options.env ?? {},
-      usual: nowhere,
+      usual: options.usual ?? nowhere,
       onInterrupt: () => interrupt.signal,
     },
   ).then((exitCode) => ({ exitCode, ...written }))

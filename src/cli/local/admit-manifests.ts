@@ -7,6 +7,7 @@ import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { HostTally, claimsOf, hostShares } from '../../decide/admission/admit-pod.ts'
 import { selectAllowedObjects, renamePod, renamedPodProblem } from '../../decide/sources/merge-snapshots.ts'
 import { podOf, toDocument, WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
+import { apiSocketPath } from '../../config/places.ts'
 import { diskBytes } from '../../host/host-probe.ts'
 import { readHostInfo } from '../../host/facts/host-info.ts'
 import { isJsonObject } from '../../base/json.ts'
@@ -16,7 +17,12 @@ import { formatFieldPath } from '../../pod/schema/issues.ts'
 import type { FieldPath } from '../../pod/schema/issues.ts'
 import type { Place, Problem, SourceDocument, SourceName } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
-import { isBatchKind, pathBelowTemplate, templatePath } from '../../pod/objects/workload-kinds.ts'
+import {
+  isBatchKind,
+  isWorkloadKind,
+  pathBelowTemplate,
+  templatePath,
+} from '../../pod/objects/workload-kinds.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { isExtendedResource, podRequests } from '../../pod/schema/pod-resources.ts'
 import type { ResourceList } from '../../pod/schema/pod-resources.ts'
@@ -40,10 +46,10 @@ interface Sourced<Document extends SourceDocument = SourceDocument> {
 }
 
 /**
- * Checks manifests by the daemon's admission: classes, sysctls, the security policy of their source, ports and
- * resources of the host. They are added to the documents of the configured directories, replacing those of the same
- * names. With a config file problems are errors. Without one the host may not run podd: checks of its hardware are left
- * out, and other problems are warnings, as the classes may be elsewhere.
+ * Checks manifests by the daemon's admission: classes, sysctls and the security policy of their source; with `--host` or
+ * a named config also ports and resources of this host, beside the pods of the configured directories, replacing those of
+ * the same names. With a config file problems are errors. Without one the host may not run podd: problems are warnings, as
+ * the classes may be elsewhere.
  *
  * Throws what reading the config throws, if it was named.
  */
@@ -54,18 +60,20 @@ export async function admitManifests(
   const loaded = await readConfig(context)
   if ('severity' in loaded) return [loaded]
   const { config, configPath } = loaded
-  const isHost = configPath !== undefined
-  const own = files.flatMap(({ path, documents }) =>
-    documents.map<Sourced>((document) => ({ document, source: isSourceUrl(path) ? 'http' : 'file' })),
-  )
+  const isConfigured = configPath !== undefined
+  const isHost = isConfigured && (context.args.has('host') || context.args.value('config') !== undefined)
+  const own = sourced(files)
   const replaced = new Set(own.map(({ document }) => documentKey(document)))
-  const others = isHost ? await readDirectories(context, config) : []
-  const present = others.filter(({ document }) => !replaced.has(documentKey(document)))
+  const others = isConfigured ? await readDirectories(context, config) : []
+  // Elsewhere other pods run; classes are the same.
+  const present = others.filter(
+    ({ document }) => !replaced.has(documentKey(document)) && (isHost || isClass(document)),
+  )
   const rules = isHost
     ? admissionRules(config, readHostInfo(), diskBytes(config.rootDir))
     : rulesAnywhere(config)
   const found = await locateFindings(admit({ present, own }, config, rules), files)
-  return isHost
+  return isConfigured
     ? [...found, ...suffixProblems(own, config)]
     : found.map(({ place, object, field, message }) => ({
         severity: 'warning',
@@ -74,6 +82,38 @@ export async function admitManifests(
         field,
         message,
       }))
+}
+
+/**
+ * Why pods of these manifests may not run on this host now, by the places of their documents. Nothing is said where another podd than that of
+ * the usual config is asked, or the config has errors: then its rules are not known.
+ */
+export async function findBlocked(
+  context: VerbContext,
+  files: readonly ReadManifest[],
+): Promise<ReadonlyMap<Place, string>> {
+  const loaded = await readConfig(context)
+  if ('severity' in loaded) return new Map()
+  const { config } = loaded
+  if (context.client.socketPath !== apiSocketPath(config.runDir)) return new Map()
+  const own = sourced(files)
+  const replaced = new Set(own.map(({ document }) => documentKey(document)))
+  const others = await readDirectories(context, config)
+  const present = others.filter(({ document }) => !replaced.has(documentKey(document)))
+  const rules = admissionRules(config, readHostInfo(), diskBytes(config.rootDir))
+  return new Map(
+    admit({ present, own }, config, rules).map(({ problem: { place, message } }) => [place, message]),
+  )
+}
+
+function isClass(document: SourceDocument): boolean {
+  return !isPodDocument(document) && !isWorkloadKind(document.object.kind)
+}
+
+function sourced(files: readonly ReadManifest[]): readonly Sourced[] {
+  return files.flatMap(({ path, documents }) =>
+    documents.map<Sourced>((document) => ({ document, source: isSourceUrl(path) ? 'http' : 'file' })),
+  )
 }
 
 /** The findings at the places of their fields. */

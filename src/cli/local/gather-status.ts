@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { join } from 'node:path'
-import type { EventListObject, PodListObject } from '../../api/resource.ts'
+import type { EventListObject, EventObject, PodListObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { unreadableSuffix } from '../../base/atomic-file.ts'
 import { formatTime } from '../../base/clock.ts'
@@ -42,7 +42,7 @@ export async function gatherStatus(
       host: summarizeHost(),
       pods: countPods(pods),
       troubles,
-      lastErrors: lastErrors(events, troubles, maxErrors),
+      lastErrors: lastErrors(events, pods, troubles, maxErrors),
     }
   } catch (error) {
     if (signal.aborted || places === undefined || !deadCodes.includes(errorCode(error) ?? '')) throw error
@@ -90,21 +90,23 @@ function countPods({ items }: PodListObject): PodCounts {
 
 /**
  * The newest of each cause, the newest last: an object and a reason. What is said of pods that are broken now tells more than
- * their events, and a back-off only that something failed before it.
+ * their events, and a back-off only that something failed before it; pods that are gone need nobody.
  */
 function lastErrors(
   { items }: EventListObject,
+  pods: PodListObject,
   troubles: readonly PodTrouble[],
   most: number,
 ): readonly ShownError[] {
   const broken = new Set(troubles.map(({ pod }) => pod))
   const causes = new Map<string, ShownError>()
+  const isOpen = ({ kind, namespace, name, uid }: EventObject['involvedObject']): boolean =>
+    kind !== 'Pod' ||
+    (!broken.has(`${namespace}/${name}`) && pods.items.some(({ metadata }) => metadata.uid === uid))
   const warnings = items
     .filter(
-      ({ type, reason, message, involvedObject: { kind, namespace, name } }) =>
-        type === 'Warning' &&
-        !repeatsCause(reason, message) &&
-        !(kind === 'Pod' && broken.has(`${namespace}/${name}`)),
+      ({ type, reason, message, involvedObject }) =>
+        type === 'Warning' && !repeatsCause(reason, message) && isOpen(involvedObject),
     )
     .toSorted((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
   for (const {

@@ -13,7 +13,7 @@ import type { PodChange } from '../../decide/sources/diff-pod.ts'
 import { hashContent, hashDocument } from '../../decide/updates/unit-revisions.ts'
 import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
-import type { SourceDocument } from '../../pod/objects/document.ts'
+import type { Place, SourceDocument } from '../../pod/objects/document.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { isManifestName } from '../../sources/read-manifest-file.ts'
@@ -361,6 +361,29 @@ function changedLines(
     const at = newLines.findIndex((line, index) => line !== oldLines[index])
     const line = at < 0 ? newLines.length : at
     return formatDifferences(oldLines[line], newLines[line], `${key} line ${line + 1}`)
+  })
+}
+
+/**
+ * The same, with why what starts may not run here for now.
+ * @param changes of these documents, in their order
+ * @param blocked by the documents' places
+ */
+export function tellBlocked(
+  changes: readonly ObjectChange[],
+  documents: readonly SourceDocument[],
+  blocked: ReadonlyMap<Place, string>,
+): readonly ObjectChange[] {
+  return changes.map((change, at): ObjectChange => {
+    const document = documents[at]
+    const why = document && blocked.get(document.place)
+    const starts = ['create', 'update', 'replace'].includes(change.verdict)
+    if (why === undefined || !starts) return change
+    return {
+      object: change.object,
+      verdict: change.verdict,
+      details: [...change.details, `it will wait: ${why}`],
+    }
   })
 }
 

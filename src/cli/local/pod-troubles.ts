@@ -1,4 +1,5 @@
 import { explainTrouble, summarizePod } from '../../api/pod-summary.ts'
+import type { TroubleFact } from '../../api/pod-summary.ts'
 import type { EventListObject, EventObject, PodObject } from '../../api/resource.ts'
 import { PoddError } from '../../base/errors.ts'
 import { escapeLine } from '../../base/text.ts'
@@ -17,8 +18,8 @@ export interface PodTrouble {
   readonly why: string
 }
 
-/** For so many pods the newest event and the last line of a log are asked for; of others the status tells. */
-const maxAsked = 5
+/** The logs of so many containers are read. */
+const maxLogs = 5
 
 /**
  * The pods that are broken, with what tells most: the reason of their status, a probe's last failure, the last line of the log
@@ -30,37 +31,28 @@ export async function gatherTroubles(
   signal: AbortSignal,
 ): Promise<readonly PodTrouble[]> {
   const broken = pods.flatMap((pod) => {
-    const trouble = explainTrouble(pod)
-    return trouble === undefined ? [] : [{ pod, trouble }]
+    const fact = explainTrouble(pod)
+    return fact === undefined ? [] : [{ pod, fact }]
   })
-  const first = broken.slice(0, maxAsked)
-  const events = first.some(({ trouble }) => trouble.asks === 'event')
-    ? await readEvents(
-        client,
-        first.map(({ pod }) => pod),
-        signal,
-      )
-    : []
+  const ofEvents = broken.filter(({ fact }) => fact.asks === 'event').map(({ pod }) => pod)
+  const events = ofEvents.length === 0 ? [] : await readEvents(client, ofEvents, signal)
+  let logs = 0
   const found: PodTrouble[] = []
-  for (const { pod, trouble } of broken) {
+  for (const { pod, fact } of broken) {
     const { namespace, name, uid } = pod.metadata
-    const isAsked = found.length < maxAsked
-    const event = newestWarning(events, uid, trouble.container)
-    const line =
-      isAsked && trouble.container !== undefined && (trouble.asks === 'log' || event === undefined)
-        ? await readLastLine(client, pod, trouble, signal)
-        : undefined
-    const told = event?.message ?? line
+    const event = fact.asks === 'event' ? newestWarning(events, uid, fact) : undefined
     // A container that has only just started is not ready yet, and nothing has failed.
-    if (trouble.isUnready && told === undefined) continue
-    const why = told === undefined ? trouble.why : `${trouble.why}: ${told}`
-    found.push({
-      pod: `${namespace}/${name}`,
-      namespace,
-      name,
-      status: summarizePod(pod).status,
-      why: escapeLine(why.trim().replaceAll(/\s+/gu, ' ')),
-    })
+    if (fact.isUnsure === true && event === undefined) continue
+    const isLogged = event === undefined && fact.asks !== undefined && logs < maxLogs
+    if (isLogged) logs += 1
+    const more = event?.message ?? (isLogged ? await readLastLine(client, pod, fact, signal) : undefined)
+    const { status } = summarizePod(pod)
+    // The table says the status already.
+    const reason = fact.reason === status ? undefined : fact.reason
+    const message = more === fact.message ? undefined : fact.message
+    const parts = [fact.container, reason, message, more].filter((part) => part !== undefined && part !== '')
+    const why = escapeLine(parts.join(': ').trim().replaceAll(/\s+/gu, ' '))
+    found.push({ pod: `${namespace}/${name}`, namespace, name, status, why: why === '' ? status : why })
   }
   return found
 }
@@ -80,17 +72,21 @@ async function readEvents(
 /** What failed of a probe or a hook: the cause of restarts, and of a pod that isn't ready. */
 const tellingReasons: readonly string[] = ['Unhealthy', 'FailedPostStartHook', 'FailedMount', 'ProbeError']
 
+/** Of a container that is being created, one that says the same: others are of what was mended meanwhile. */
 function newestWarning(
   events: readonly EventObject[],
   uid: string,
-  container: string | undefined,
+  { container, message, isUnsure }: TroubleFact,
 ): EventObject | undefined {
+  const isSaid = (event: EventObject): boolean =>
+    isUnsure !== true || message === undefined || event.message.trim() === message.trim()
   return events
     .filter(
-      ({ involvedObject, reason }) =>
-        involvedObject.uid === uid &&
-        tellingReasons.includes(reason) &&
-        (container === undefined || involvedObject.fieldPath?.includes(`{${container}}`) !== false),
+      (event) =>
+        event.involvedObject.uid === uid &&
+        tellingReasons.includes(event.reason) &&
+        isSaid(event) &&
+        (container === undefined || event.involvedObject.fieldPath?.includes(`{${container}}`) !== false),
     )
     .toSorted((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
     .at(-1)
@@ -100,11 +96,15 @@ function newestWarning(
 async function readLastLine(
   client: ApiClient,
   { metadata: { namespace, name } }: PodObject,
-  { container = '', isPrevious, isUnready }: NonNullable<ReturnType<typeof explainTrouble>>,
+  { container = '', isPrevious }: TroubleFact,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  if (isUnready) return undefined
-  const query = { container, tailLines: '1', limitBytes: '4096', ...(isPrevious && { previous: 'true' }) }
+  const query = {
+    container,
+    tailLines: '1',
+    limitBytes: '4096',
+    ...(isPrevious === true && { previous: 'true' }),
+  }
   try {
     const chunks: Uint8Array[] = []
     for await (const chunk of client.stream(withQuery(`${podPath(namespace, name)}/log`, query), signal))

@@ -72,10 +72,26 @@ export function wrap(text: string, width: number): readonly string[] {
 /** Two lines of a narrow terminal. */
 const maxLetters = 160
 
-/** One line of at most two lines' length; of a longer one the beginning. */
+const headLetters = 60
+
+/** One line of at most two lines' length; of a longer one how it begins, and how it ends: the cause stands there. */
 export function shorten(text: string): string {
   const line = text.trim().replaceAll(/\s+/gu, ' ')
-  return line.length <= maxLetters ? line : `${line.slice(0, maxLetters - 1)}…`
+  if (line.length <= maxLetters) return line
+  const head = cutAfter(line.slice(0, headLetters))
+  const tail = line.slice(line.length - (maxLetters - head.length - 2))
+  const colon = tail.indexOf(': ')
+  // From a whole clause on, unless little is left then.
+  const isNear = colon >= 0 && colon < tail.length / 2
+  return `${head}… ${isNear ? tail.slice(colon + 2) : tail}`
+}
+
+/** Up to the end of a clause, or else of a word. */
+function cutAfter(text: string): string {
+  const at = Math.max(text.lastIndexOf(': ') + 2, 0)
+  return at > text.length / 2
+    ? text.slice(0, at)
+    : text.slice(0, Math.max(text.lastIndexOf(' ') + 1, 0)) || text
 }
 
 /** `1 pod`, `2 pods`. */

@@ -1,11 +1,13 @@
 import { chown, realpath, stat } from 'node:fs/promises'
 import type { AppliedReply, RevisionObject, UnitObject } from '../../api/sources.ts'
+import { explainTrouble } from '../../api/pod-summary.ts'
 import type { PodListObject, PodObject } from '../../api/resource.ts'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../output/report-format.ts'
+import { shorten } from '../output/table.ts'
 import { listPath } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import {
@@ -20,6 +22,7 @@ import {
   planManifests,
   summarizeChanges,
   refuseHeld,
+  tellBlocked,
 } from '../local/manifest-target.ts'
 import type { ManifestTarget, TargetContent } from '../local/manifest-target.ts'
 import {
@@ -72,7 +75,10 @@ those in what it makes.`,
     const contents = await checkTargets(targets, applied, args.has('overwrite'))
     const paths = targets.map(({ path }) => path)
     const plan = planManifests(documents, applied, (path) => paths.includes(path))
-    const changes = await explainObjects(context, documents, plan)
+    // The daemon's admission is loaded only where needed.
+    const { findBlocked } = await import('../local/admit-manifests.ts')
+    const blocked = await findBlocked(context, files)
+    const changes = tellBlocked(await explainObjects(context, documents, plan), documents, blocked)
     if (args.has('dry-run')) {
       return { kind: 'text', text: formatChanges(changes), notes: [`${summarizeChanges(changes)} (dry run)`] }
     }
@@ -188,6 +194,7 @@ async function waitUntilHealthy(
   const isTerminal = 'isTTY' in stdio.stderr && stdio.stderr.isTTY === true
   let shown = ''
   let shownMs = -tellMs
+  const stuck = new StuckPods()
   /** Whether the unit is as the daemon sees it with what was written. */
   const isRead = (path: string, unit: UnitObject | undefined): boolean =>
     !changed.has(path) ||
@@ -202,8 +209,9 @@ async function waitUntilHealthy(
         (clock.monotonicMs() > readByMs || !known.has(formatProblem(each))),
     )
     if (problem !== undefined) {
-      await showFailure(context, problem.place.path)
-      throw new PoddError('WAIT_FAILED', formatProblem(problem))
+      const why = formatProblem(problem)
+      await showFailure(context, problem.place.path, why)
+      throw new PoddError('WAIT_FAILED', why)
     }
     refuseHeld(status, paths, 'written')
     const units = await readUnits(context, paths)
@@ -217,8 +225,8 @@ async function waitUntilHealthy(
       return unit?.status.state === 'Failed' && isRead(path, unit)
     })
     if (failed !== undefined) {
-      await showFailure(context, failed)
       const why = offeredOf(units.get(failed))?.failure?.message ?? 'it did not become healthy'
+      await showFailure(context, failed, why)
       throw new PoddError('WAIT_FAILED', `${failed}: ${why}`, {
         hint: 'There is no healthy revision that it may go back to: it stays. Correct it, and apply it again.',
       })
@@ -233,6 +241,7 @@ async function waitUntilHealthy(
         return [`${key}: not applied yet`]
       if (pod.metadata.deletionTimestamp !== undefined) return [`${key}: being replaced`]
       if (!entry.isUpToDate) return [`${key}: being updated`]
+      stuck.check(key, pod, clock.monotonicMs())
       const { phase, reason, message } = pod.status
       if (phase === 'Failed' && verdicts.length > 0) return [`${key}: has failed`]
       if (phase === 'Failed') {
@@ -259,6 +268,40 @@ async function waitUntilHealthy(
   }
 }
 
+/** How long a pod may wait with one of these reasons: by itself that doesn't change. */
+const patienceMs: Readonly<Record<string, number>> = {
+  InvalidImageName: 0,
+  ErrImageNeverPull: 10_000,
+  CreateContainerConfigError: 10_000,
+  // After its third try: registries may be away for a moment.
+  ErrImagePull: 45_000,
+  ImagePullBackOff: 45_000,
+}
+/** The same of a pod that may not run here now: Blocked, PodSecurity … Another may be about to end. */
+const blockedMs = 10_000
+
+/** The pods that are waited for, and since when each waits for what doesn't come by itself. */
+class StuckPods {
+  readonly #since = new Map<string, number>()
+
+  /** Throws PoddError WAIT_FAILED where the pod waits for too long. */
+  check(key: string, pod: PodObject, nowMs: number): void {
+    const { reason, message = '', isUnsure = false } = explainTrouble(pod) ?? {}
+    const limitMs =
+      pod.status.phase === 'Pending' && pod.status.reason !== undefined ? blockedMs : patienceMs[reason ?? '']
+    if (reason === undefined || isUnsure || limitMs === undefined) {
+      this.#since.delete(key)
+      return
+    }
+    const sinceMs = this.#since.get(key) ?? nowMs
+    this.#since.set(key, sinceMs)
+    if (nowMs - sinceMs < limitMs) return
+    throw new PoddError('WAIT_FAILED', `pod ${key} does not start: ${reason}: ${message}`, {
+      hint: 'The manifests are written: it starts by itself once that has changed.',
+    })
+  }
+}
+
 /** What is open until a unit is healthy. Throws PoddError where it won't be. */
 function openVerdict({ metadata: { name }, status }: UnitObject): readonly string[] {
   const { state, active, offered, message } = status
@@ -276,10 +319,16 @@ function offeredOf(unit: UnitObject | undefined): RevisionObject | undefined {
   return revisions.find(({ number }) => number === offered)
 }
 
-/** How the containers ended of what this file gives, where that failed, with the last lines of their logs. */
-async function showFailure(context: VerbContext, path: string): Promise<void> {
+/**
+ * How the containers ended of what this file gives, where that failed, with the last lines of their logs.
+ * @param why what the error says, which is not said twice
+ */
+async function showFailure(context: VerbContext, path: string, why: string): Promise<void> {
   const revision = offeredOf((await readUnits(context, [path])).get(path))
-  if (revision !== undefined) for (const line of describeFailure(revision)) context.notify(line)
+  const { failure } = revision ?? {}
+  if (revision === undefined || failure === undefined) return
+  for (const line of describeFailure(revision).slice(why.includes(failure.message) ? 1 : 0))
+    context.notify(line)
 }
 
 /** But for the name, which may have got a suffix. */
@@ -291,8 +340,10 @@ function isSame(before: object, after: object): boolean {
 function stateOf({ status }: PodObject): string {
   const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
   const waiting = statuses.find(({ state }) => state.waiting !== undefined)?.state.waiting
-  if (waiting === undefined) return status.reason ?? (status.phase === 'Running' ? 'not ready' : status.phase)
+  const { reason, message } = status
+  if (reason !== undefined) return shorten(message === undefined ? reason : `${reason}: ${message}`)
+  if (waiting === undefined) return status.phase === 'Running' ? 'not ready' : status.phase
   return waiting.message === undefined
     ? (waiting.reason ?? 'waiting')
-    : `${waiting.reason}: ${waiting.message}`
+    : shorten(`${waiting.reason}: ${waiting.message}`)
 }

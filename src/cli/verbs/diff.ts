@@ -14,6 +14,7 @@ import {
   placesOfManifest,
   planManifests,
   summarizeChanges,
+  tellBlocked,
 } from '../local/manifest-target.ts'
 import {
   fieldValidationFlag,
@@ -96,7 +97,10 @@ async function diff(context: VerbContext): Promise<VerbResult> {
     ofDocuments.get(document)?.(path) ?? true
   const refused = findRefused(units, files, placesOf, status)
   const plan = planManifests(documents, applied, replacesFile, standsIn, refused)
-  const changes = await explainObjects(context, documents, plan)
+  // The daemon's admission is loaded only where needed.
+  const { findBlocked } = await import('../local/admit-manifests.ts')
+  const blocked = await findBlocked(context, files)
+  const changes = tellBlocked(await explainObjects(context, documents, plan), documents, blocked)
   const exitCode = changes.every(({ verdict }) => verdict === 'unchanged') ? 0 : 1
   const text = await formatReport(format, 'ManifestDiff', { changes }, () => formatChanges(changes))
   if (format === undefined) notes.push(summarizeChanges(changes))

@@ -1,6 +1,7 @@
 import type { PodObject, ResourceList, ResourceObject } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { escapeControls } from '../../base/text.ts'
+import { podKey } from '../../pod/values/ids.ts'
 import { readKindArguments } from '../arguments/kind-argument.ts'
 import type { KindArgument } from '../arguments/kind-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
@@ -163,7 +164,7 @@ export async function getObjects(context: VerbContext, selection: Selection): Pr
   const isOfAll = queries.every(({ names }) => names.length === 0)
   if (rendering.isTable && items.length === 0 && isOfAll)
     notes.push(noneFound(queries, queries.find(({ kind }) => kind.namespaced)?.namespace))
-  if (rendering.isTable) notes.push(...creationNotes(items), ...(await troubleNotes(context, items)))
+  if (rendering.isTable) notes.push(...(await podNotes(context, items)))
   if (selection.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
   const result = { format: rendering.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
   const isNothing = rendering.isSingle || (isLenient && !rendering.isTable)
@@ -343,34 +344,37 @@ async function notesOn({ client, signal }: VerbContext): Promise<readonly string
 /** So many pods of which it is said why they are broken leave the table on a screen of 24 lines. */
 const maxTroubles = 5
 
-/** Why pods are broken: a line each. */
-async function troubleNotes(
+/** What pods wait for that are being created, and why others are broken: a line each. */
+async function podNotes(
   { client, signal }: VerbContext,
   objects: readonly ResourceObject[],
 ): Promise<readonly string[]> {
   const pods = objects.filter((object): object is PodObject => object.kind === 'Pod')
-  const troubles = await gatherTroubles(client, pods, signal)
   const isMixed = new Set(pods.map(({ metadata }) => metadata.namespace)).size > 1
-  const lines = troubles
-    .slice(0, maxTroubles)
-    .map(({ pod, name, why }) => shorten(`${isMixed ? pod : name}: ${why}`))
+  const label = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string =>
+    isMixed ? `${namespace}/${name}` : name
+  const troubles = await gatherTroubles(client, pods, signal)
+  const broken = new Set(troubles.map(({ pod }) => pod))
+  const creating = pods.flatMap(({ metadata, status }) =>
+    broken.has(podKey(metadata))
+      ? []
+      : creationMessages(status).map((message) => `${label(metadata)}: ${message}`),
+  )
+  const lines = troubles.slice(0, maxTroubles).map((trouble) => shorten(`${label(trouble)}: ${trouble.why}`))
   const rest = troubles.length - lines.length
-  return rest === 0
-    ? lines
-    : [...lines, `${counted(rest, 'more pod')} with problems: \`podd status\` lists them`]
+  const more = rest === 0 ? [] : [`${counted(rest, 'more pod')} with problems: \`podd status\` lists them`]
+  return [...new Set(creating), ...lines, ...more]
 }
 
-/** For what pods wait whose containers are being created: how far the pull of an image is, say. */
-function creationNotes(objects: readonly ResourceObject[]): readonly string[] {
-  const notes = objects
-    .filter((object): object is PodObject => object.kind === 'Pod')
-    .flatMap(({ metadata: { namespace, name }, status }) =>
-      [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].flatMap(({ state }) => {
-        const { reason = '', message = '' } = state.waiting ?? {}
-        return created.has(reason) && message !== '' ? [`${namespace}/${name}: ${message}`] : []
-      }),
-    )
-  return [...new Set(notes)]
+/** What containers wait for that are being created: how far the pull of an image is, say. */
+function creationMessages({
+  initContainerStatuses = [],
+  containerStatuses = [],
+}: PodObject['status']): readonly string[] {
+  return [...initContainerStatuses, ...containerStatuses].flatMap(({ state }) => {
+    const { reason = '', message = '' } = state.waiting ?? {}
+    return created.has(reason) && message !== '' ? [message] : []
+  })
 }
 
 /** What `-o` says of how objects are printed, beside the formats that every verb has. */

@@ -23,9 +23,9 @@ export const validateVerb: Verb = {
 one that runs for the name of the node, where a manifest has \${NODE_NAME}. Prints every problem as
 PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A
 directory means its .yaml, .yml and .json files, - means standard input; URLs are asked as the daemon asks them.
-With a config file it also says what the daemon's admission would say on this host, beside the pods of the configured
-directories: unknown classes, sysctls, pod security, host ports that are held, resources that are lacking. Without one,
-what classes and policies forbid is a warning.`,
+With a config file it also says what its rules forbid: unknown classes, sysctls, pod security; without one, that is a
+warning. With --host, or where --config names the file, it judges this host too, beside the pods of the configured directories:
+host ports that are held, resources that are lacking.`,
   flags: [
     filenameFlag,
     kustomizeFlag,
@@ -34,6 +34,7 @@ what classes and policies forbid is a warning.`,
     substituteFlag,
     verifyFlag,
     keyFlag,
+    { name: 'host', doc: 'Judges the ports and the room of this host too, with its config.' },
     configFlag,
     reportFlag('a line for each problem'),
   ],
@@ -44,6 +45,7 @@ what classes and policies forbid is a warning.`,
     ['validate - <web.yaml', 'standard input'],
     ['validate -k overlays/plant', 'what a kustomization makes'],
     ['validate web.yaml --key minisign.pub', 'its signature in web.yaml.minisig, too'],
+    ['validate web.yaml --host', 'whether it may run here, beside what does'],
     ['validate web.yaml -o json', 'for other programs'],
   ],
   async run(context) {

@@ -264,7 +264,7 @@ describe('podd get pods', () => {
   it('shows a table as kubectl does', async () => {
     const { exitCode, stdout, stderr } = await podd('get pods')
     expect(exitCode).toBe(0)
-    expect(stderr).toBe('a-longer-name: main: CrashLoopBackOff: exit code 1\n')
+    expect(stderr).toBe('a-longer-name: main: exit code 1\n')
     expect(stdout).toBe(`NAME            READY   STATUS             RESTARTS      AGE
 a-longer-name   0/1     CrashLoopBackOff   3 (20s ago)   120m
 web             1/1     Running            0             5m
@@ -329,7 +329,7 @@ web    1/1     Running   0          5m    10.88.0.2   /etc/pods/web.yaml
     const { exitCode, stdout, stderr } = await podd('get pods')
     expect(exitCode).toBe(0)
     expect(stdout).toMatch(/^NAME/u)
-    expect(stderr).toBe(`a-longer-name: main: CrashLoopBackOff: exit code 1
+    expect(stderr).toBe(`a-longer-name: main: exit code 1
 error: /etc/pods/bad.yaml:7:5: spec.contaners: unknown field (did you mean containers?)
 warning: https://host/pods has not been read yet (source http); pods that were removed before podd started run until it is
 warning: the container runtime at unix:///run/c.sock does not work: connection refused

@@ -506,9 +506,53 @@ describe('podd apply', () => {
     rig.units = [unitObject(written, 'Failed', 1)]
     const { exitCode, stderr } = await call.outcome
     expect(exitCode).toBe(1)
-    expect(stderr).toContain('revision 1 failed: pod default/web has crashed 3 times\n')
+    expect(stderr.split('has crashed 3 times')).toHaveLength(2)
     expect(stderr).toContain('    | sh: httpdd: not found\n')
     expect(stderr).toContain(`podd: ${written}: pod default/web has crashed 3 times\n`)
+  })
+})
+
+describe('what may not run here now', () => {
+  const big = (name: string) =>
+    manifest(name, 'web:1', {
+      containers: [{ name: 'main', image: 'web:1', resources: { requests: { memory: '900Ti' } } }],
+    })
+
+  it.each([['apply'], ['diff']])('is said by podd %s with what changes', async (verb) => {
+    const configPath = join(rig.directory, 'config.yaml')
+    await writeFile(
+      configPath,
+      JSON.stringify({
+        apiVersion: 'podd.dev/v1',
+        kind: 'PoddConfiguration',
+        runDir: rig.directory,
+        staticPodPath: manifests,
+      }),
+    )
+    const path = await put('big.yaml', big('big'), manifest('web'))
+    const { stdout } = await callCli([verb, '-f', path], {
+      env: { PODD_SOCKET: rig.socketPath },
+      usual: { configPath, runDir: rig.directory },
+    })
+    expect(stdout).toMatch(
+      /^create {3}pod default\/big: it will wait: Blocked: Node didn't have enough resource: memory, .*\ncreate {3}pod default\/web\n$/u,
+    )
+  })
+
+  it('has podd apply --wait give up after some seconds, with the reason', async () => {
+    const { reason, message, afterMs } = {
+      reason: 'Blocked',
+      message: 'Insufficient memory',
+      afterMs: 10_000,
+    }
+    rig.pods.put(podObject({ name: 'web', status: { phase: 'Pending', reason, message, conditions: [] } }))
+    run('web', 'web.yaml')
+    await hold('web.yaml', manifest('web'))
+    const sinceMs = Date.now()
+    const { exitCode, stderr } = await podd('apply', '--wait', '-f', await put('web.yaml', manifest('web')))
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(`podd: pod default/web does not start: ${reason}: ${message}\n`)
+    expect(Date.now() - sinceMs).toBeGreaterThanOrEqual(afterMs - 1000)
   })
 })
 

@@ -67,11 +67,7 @@ describe('podd get pods', () => {
       }),
     )
     expect((await podd('get pods')).stderr).toBe(
-      [
-        'image: main: ImagePullBackOff: Back-off pulling image "nope:1": not found',
-        'room: Blocked: Insufficient memory',
-        '',
-      ].join('\n'),
+      ['image: main: Back-off pulling image "nope:1": not found', 'room: Insufficient memory', ''].join('\n'),
     )
     expect((await podd('get pods -o json')).stderr).toBe('')
   })
@@ -82,13 +78,11 @@ describe('podd get pods', () => {
     const logs = join(rig.podLogsDir, 'default_app_uid-app', 'main')
     await mkdir(logs, { recursive: true })
     const line = (text: string): string => `2026-01-01T00:00:00Z stdout F ${text}\n`
-    await writeFile(join(logs, '2.log'), line('starting') + line('bind: address already in use'))
-    await writeFile(join(logs, '3.log'), line('again'))
+    await writeFile(join(logs, '2.log'), line('of the run before that'))
+    await writeFile(join(logs, '3.log'), line('starting') + line('bind: address already in use'))
     const { stderr } = await podd('get pods')
-    expect(stderr).toContain('app: main: CrashLoopBackOff: exit code 1: ')
-    expect(stderr).toContain(
-      'told: main: CrashLoopBackOff: exit code 1: exec: "httpdd": executable file not found in $PATH\n',
-    )
+    expect(stderr).toContain('app: main: exit code 1: bind: address already in use\n')
+    expect(stderr).toContain('told: main: exit code 1: exec: "httpdd": executable file not found in $PATH\n')
   })
 
   it('says of a pod that is not ready what its probe found, and nothing before one has failed', async () => {
@@ -183,6 +177,7 @@ describe('the column STATUS', () => {
 describe('podd status', () => {
   it('lists the broken pods with their reasons, and of other errors the newest of each cause', async () => {
     rig.pods.put(waiting('image', 'ErrImagePull', 'not found'))
+    rig.pods.put(podObject({ name: 'web' }))
     const warning = (
       name: string,
       of: string,
@@ -204,15 +199,14 @@ describe('podd status', () => {
     warning('c', 'web', 'Unhealthy', 'the last time', '2026-01-01T00:00:03Z')
     warning('d', 'web', 'BackOff', 'Back-off restarting failed container', '2026-01-01T00:00:04Z')
     warning('e', 'web', 'Failed', 'Error: ErrImagePull', '2026-01-01T00:00:05Z')
+    warning('f', 'gone', 'Failed', 'of a pod that is gone', '2026-01-01T00:00:06Z')
     const { stdout } = await podd('status')
-    expect(stdout).toMatch(
-      /^BROKEN PODS +STATUS +WHY\ndefault\/image +ErrImagePull +main: ErrImagePull: not found$/mu,
-    )
+    expect(stdout).toMatch(/^BROKEN PODS +STATUS +WHY\ndefault\/image +ErrImagePull +main: not found$/mu)
     expect(stdout).toContain('the last time')
     for (const left of ['the first time', 'of a pod that', 'Back-off', 'Error: ErrImagePull\n'])
       expect(stdout).not.toContain(left)
     expect(JSON.parse((await podd('status -o json')).stdout)).toMatchObject({
-      troubles: [{ pod: 'default/image', status: 'ErrImagePull', why: 'main: ErrImagePull: not found' }],
+      troubles: [{ pod: 'default/image', status: 'ErrImagePull', why: 'main: not found' }],
     })
   })
 })
@@ -223,5 +217,37 @@ describe('podd restart-daemon', () => {
     await expect.poll(() => rig.restarts).toBe(1)
     rig.status = { ...rig.status, startedAt: '2026-01-02T00:00:00Z', pid: 42 }
     expect(await call).toEqual({ exitCode: 0, stdout: 'podd 0.1.0 runs again (pid 42)\n', stderr: '' })
+  })
+})
+
+describe('a long reason', () => {
+  it('keeps its end, where the cause stands', async () => {
+    const message =
+      'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "httpdd": executable file not found in $PATH: unknown'
+    rig.pods.put(crashing('app', message))
+    const line = (await podd('get pods')).stderr.trimEnd()
+    expect(line.length).toBeLessThanOrEqual(160)
+    expect(line).toMatch(
+      /^app: main: exit code 1: .*… .*exec: "httpdd": executable file not found in \$PATH: unknown$/u,
+    )
+  })
+
+  it('of a volume that cannot be mounted is one, and the progress of a pull is none', async () => {
+    const message = 'MountVolume.SetUp failed for volume "s" : secret "login" not found'
+    rig.pods.put(waiting('mount', 'ContainerCreating', message))
+    rig.pods.put(waiting('pull', 'ContainerCreating', 'pulling image "web:1": 1.0 MiB of 4.0 MiB'))
+    for (const name of ['mount', 'pull'])
+      rig.events.put(
+        eventObject(name, {
+          type: 'Warning',
+          reason: 'FailedMount',
+          message,
+          involvedObject: { kind: 'Pod', namespace: 'default', name, uid: `uid-${name}` },
+        }),
+      )
+    expect((await podd('get pods')).stderr).toBe(
+      `pull: pulling image "web:1": 1.0 MiB of 4.0 MiB\nmount: main: ${message}\n`,
+    )
+    expect((await podd('status')).stdout).not.toContain('default/pull')
   })
 })

@@ -50,6 +50,25 @@ async function validate(document: JsonObject, ...flags: readonly string[]): Prom
     .trim()}`
 }
 
+describe('podd validate, on a machine that has a config', () => {
+  const usual = (...flags: readonly string[]) =>
+    callCli(['validate', join(directory, 'new.yaml'), ...flags], {
+      usual: { configPath: config, runDir: directory },
+    })
+
+  it('judges by the rules of the config, and this host only where it is asked to', async () => {
+    await writeFile(join(directory, 'new.yaml'), JSON.stringify(pod(onPort)))
+    expect(await usual()).toMatchObject({ exitCode: 0, stdout: '' })
+    expect((await usual('--host')).stdout).toContain('host port 8080/TCP is held by pod default/holder')
+    await writeFile(
+      join(directory, 'new.yaml'),
+      JSON.stringify(pod({ hostPID: true, priorityClassName: 'usual' })),
+    )
+    const { exitCode, stdout } = await usual()
+    expect([exitCode, stdout]).toEqual([1, expect.stringContaining('PodSecurity: forbidden')])
+  })
+})
+
 describe('podd validate, with the config of the host', () => {
   it.each([
     ['Deployment', 'apps/v1', (template: JsonObject): JsonObject => ({ template })],
