@@ -729,8 +729,9 @@ const controllerRevisionKind = servedKind<WorkloadRevisionObject>({
 
 /** `pkg/printers/internalversion/printers.go`, printJob, 1.36. */
 export function jobState({ spec, status }: WorkloadObject): string {
-  const condition = objectsAt(status, 'conditions')[0]
-  if (condition !== undefined) return textAt(condition, 'type') ?? ''
+  const types = objectsAt(status, 'conditions').map((condition) => textAt(condition, 'type'))
+  const end = ['Complete', 'Failed'].find((type) => types.includes(type))
+  if (end !== undefined) return end
   return spec['suspend'] === true ? 'Suspended' : 'Running'
 }
 

@@ -60,6 +60,21 @@ const manifests: Readonly<Record<string, object>> = {
       },
     },
   },
+  'each.json': {
+    apiVersion: 'apps/v1',
+    kind: 'DaemonSet',
+    metadata: { name: 'each' },
+    spec: {
+      selector: { matchLabels: { app: 'each' } },
+      template: {
+        metadata: { labels: { app: 'each' } },
+        spec: {
+          terminationGracePeriodSeconds: 1,
+          containers: [{ name: 'main', image: shell, command: ['sh', '-c', stay] }],
+        },
+      },
+    },
+  },
   'vendor.json': { apiVersion: 'v1', kind: 'List', items: vendorItems() },
   'cron.json': {
     apiVersion: 'batch/v1',
@@ -314,12 +329,60 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
         const owned = ['deploy/front', '-n', `workloads-${suite}`]
         await podd().cliOk('scale', ...owned, '--replicas', '2')
         await podd().cliOk('rollout', 'status', ...owned, '--timeout', '120s')
+
+        const variable = 'get deploy front -o jsonpath={.spec.template.spec.containers[0].env}'
+        await at.print('annotate deploy front kubernetes.io/change-cause=plain')
+        await at.print('set env deploy/front A=2')
+        await at.print('rollout status deploy/front --timeout=120s')
+        const history = await at.print('rollout history deploy/front')
+        const numbers = history.split('\n').flatMap((line) => /^(\d+) +/u.exec(line)?.[1] ?? [])
+        expect(numbers.length).toBeGreaterThanOrEqual(3)
+        expect(await at.print(`rollout history deploy/front --revision=${numbers.at(-1)}`)).toMatch(/A: +2/u)
+        expect(await at.print('describe deploy front')).toMatch(
+          /^NewReplicaSet: +front-\w+ \(2\/2 replicas/mu,
+        )
+        expect(await at.print('describe pod front-0')).toMatch(/^Controlled By: +Deployment\/front$/mu)
+        expect(await at.print('rollout undo deploy/front')).toBe('deployment.apps/front rolled back\n')
+        await at.print('rollout status deploy/front --timeout=120s')
+        expect(await at.print(variable)).toBe('')
+        expect(await at.print(`rollout undo deploy/front --to-revision=${numbers.at(-1)}`)).toContain(
+          'rolled back',
+        )
+        expect(await at.print(variable)).toContain('"2"')
+        expect(await podd().cliOk('rollout', 'undo', ...owned)).toBe('deployment.apps/front rolled back\n')
+        expect(await at.print(variable)).toBe('')
+        expect(await podd().cliOk('rollout', 'history', ...owned)).toMatch(/^\d+ +\S+ +wanted /mu)
+        expect(await podd().cliOk('describe', ...owned)).toMatch(/^ +front-0 +1\/1 +Running/mu)
+        expect(await at.print('rollout pause deploy/front')).toBe('deployment.apps/front paused\n')
+        expect(await at.print('rollout resume deploy/front')).toBe('deployment.apps/front resumed\n')
+        await at.print('rollout status deploy/front --timeout=120s')
+        const [node = ''] = (await at.print('get nodes -o name')).trim().split('/').slice(1)
+        const drained = await at.run(`drain ${node} --dry-run=client --pod-selector=app=front`)
+        expect(drained.stdout + drained.stderr).toMatch(/front-0/u)
+        expect(drained.stderr).not.toMatch(/declare no controller/u)
         await at.print('delete deploy/front')
         await at.print('wait --for=delete pod/front-1 --timeout=120s')
 
+        await at.print('apply -f @each.json')
+        await at.print('rollout status ds/each --timeout=120s')
+        await at.print('set env ds/each A=2')
+        await at.print('rollout status ds/each --timeout=120s')
+        expect(await at.print('rollout history ds/each')).toMatch(/^2 +<none>$/mu)
+        expect(await at.print('rollout undo ds/each')).toBe('daemonset.apps/each rolled back\n')
+        await at.print('rollout status ds/each --timeout=120s')
+        expect(await at.print('get pod each-0 -o jsonpath={.spec.containers[0].env}')).toBe('')
+        expect(await at.print('describe ds each')).toMatch(/^Pods Status: +1 Running/mu)
+        await at.print('delete ds/each')
+
         await at.print('apply -f @cron.json')
+        expect(await at.print('describe cj yearly')).toMatch(/^Schedule: +0 0 1 1 \*$/mu)
         expect(await at.print('create job --from=cronjob/yearly now')).toBe('job.batch/now created\n')
         await at.print('wait --for=condition=complete job/now --timeout=120s')
+        expect(await at.print('describe job now')).toMatch(/^Pods Statuses: +0 Active .*1 Succeeded/mu)
+        const named = ['-n', `workloads-${suite}`]
+        await podd().cliOk('create', 'job', 'again', '--from', 'cronjob/yearly', ...named)
+        await at.print('wait --for=condition=complete job/again --timeout=120s')
+        expect(await podd().cliOk('describe', 'cj', 'yearly', ...named)).toMatch(/^ +again +Complete +1\/1/mu)
         expect(await at.print('logs job/now')).toBe('done\n')
         expect(await at.print('get cj yearly --no-headers')).toMatch(
           /^yearly +0 0 1 1 \* +<none> +False +0 +<none>/u,

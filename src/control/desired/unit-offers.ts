@@ -24,6 +24,7 @@ import {
   writtenOf,
 } from '../../decide/updates/unit-revisions.ts'
 import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
+import { isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
 import { kindOfSource } from '../../pod/values/ids.ts'
@@ -113,7 +114,7 @@ export class UnitOffers {
       keepContent(unit, content.hash, documents, isCopy && content !== whole)
       if (next !== unit.record) {
         const isOther = next.active !== unit.record.active
-        unit.isUnsaved = next.base !== undefined || unit.isKept
+        unit.isUnsaved = next.base !== undefined || unit.isKept || isWrittenWorkload(source, documents)
         if (isOther) this.#verdicts.setActive(unit, next, documents)
         else setRecord(unit, next)
         this.#units.saveSoon()
@@ -149,7 +150,8 @@ export class UnitOffers {
       isUnread: false,
       isActing: false,
       isKept: earlier !== undefined,
-      isUnsaved: earlier !== undefined && (record !== earlier || taken !== found),
+      isUnsaved:
+        earlier === undefined ? isWrittenWorkload(source, documents) : record !== earlier || taken !== found,
     }
     keepContent(fresh, content.hash, documents, isCopy && content !== whole)
     units.set(name, fresh)
@@ -361,4 +363,9 @@ export class UnitOffers {
 
 function isSameList(before: readonly SourceDocument[], after: readonly SourceDocument[]): boolean {
   return before.length === after.length && before.every((document, at) => document === after[at])
+}
+
+/** Clients go back to any template that it had (`kubectl rollout undo`), however it did: each is kept from the first on. */
+function isWrittenWorkload(source: SourceName, documents: readonly SourceDocument[]): boolean {
+  return kindOfSource(source) === 'api' && !documents.some((document) => isPodDocument(document))
 }

@@ -44,6 +44,8 @@ export interface JobRecord {
   readonly completedIndexes: readonly number[]
   readonly failedIndexes: readonly number[]
   readonly indexFailures: Readonly<Record<string, number>>
+  /** When each failed last, where each may fail on its own (`backoffLimitPerIndex`). */
+  readonly indexFailedAtMs?: Readonly<Record<string, number>> | undefined
   /** Failures since the last success. */
   readonly failuresInRow: number
   readonly lastFailedAtMs?: number | undefined
@@ -184,6 +186,10 @@ function noteFailure(
     failuresInRow: record.failuresInRow + 1,
     lastFailedAtMs: nowMs,
     ...(index !== undefined && { indexFailures: { ...record.indexFailures, [index]: failures } }),
+    ...(index !== undefined &&
+      spec.backoffLimitPerIndex !== undefined && {
+        indexFailedAtMs: { ...record.indexFailedAtMs, [index]: nowMs },
+      }),
     ...(isLost && { failedIndexes: [...record.failedIndexes, index] }),
     ...(rule?.action === 'FailJob' && {
       finished: {
@@ -242,7 +248,7 @@ function judgeEnd(
   const limit =
     spec.backoffLimit ?? (spec.backoffLimitPerIndex === undefined ? defaultBackoffLimit : Infinity)
   const active = activeOf(record)
-  if (record.failed > limit || isPastRestarts(limit, active, pods))
+  if (record.failed > limit || isPastRestarts(spec, limit, active, pods))
     return failed('BackoffLimitExceeded', 'Job has reached the specified backoff limit')
   const { startedAtMs = nowMs } = record
   if (spec.activeDeadlineSeconds !== undefined && nowMs - startedAtMs >= spec.activeDeadlineSeconds * 1000)
@@ -273,12 +279,14 @@ function activeOf({ pods }: JobRecord): readonly string[] {
   return Object.entries(pods).flatMap(([name, { outcome }]) => (outcome === undefined ? [name] : []))
 }
 
-/** Containers that are started again in their pod count, too (pastBackoffLimitOnFailure). */
+/** Containers that are started again in their pod count, too, but not sidecars of one that fails (pastBackoffLimitOnFailure). */
 function isPastRestarts(
+  { template }: JobSpec,
   limit: number,
   active: readonly string[],
   pods: ReadonlyMap<string, JobPod>,
 ): boolean {
+  if (template.spec.restartPolicy !== 'OnFailure') return false
   const restarts = active.reduce((sum, name) => sum + (pods.get(name)?.restarts ?? 0), 0)
   return limit === 0 ? restarts > 0 : restarts >= limit
 }
@@ -313,19 +321,30 @@ function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number)
     const kept = Object.entries(record.pods).filter(([pod]) => !surplus.has(pod))
     return { record: { ...record, pods: Object.fromEntries(kept) }, wakeAtMs: undefined }
   }
-  const mayMakeAtMs = backoffEnd(record)
+  const isPerIndex = spec.backoffLimitPerIndex !== undefined
+  const mayMakeAtMs = isPerIndex ? 0 : backoffEnd(record.failuresInRow, record.lastFailedAtMs)
   if (nowMs < mayMakeAtMs) return { record, wakeAtMs: mayMakeAtMs }
   let { made } = record
   const pods: Record<string, MadePod> = { ...record.pods }
   const indexes = isIndexed(spec) ? freeIndexes(spec, record) : []
+  const waits: number[] = []
   for (let count = active.length; count < wanted; count += 1) {
     const index = isIndexed(spec) ? indexes[count - active.length] : undefined
     if (isIndexed(spec) && index === undefined) break
+    const readyAtMs =
+      isPerIndex && index !== undefined
+        ? backoffEnd(record.indexFailures[index] ?? 0, record.indexFailedAtMs?.[index])
+        : 0
+    // Each index waits for itself (getPodCreationInfoForIndependentIndexes).
+    if (nowMs < readyAtMs) {
+      waits.push(readyAtMs)
+      continue
+    }
     pods[index === undefined ? `${name}-${made}` : `${name}-${index}-${made}`] =
       index === undefined ? {} : { index }
     made += 1
   }
-  return { record: { ...record, made, pods }, wakeAtMs: undefined }
+  return { record: { ...record, made, pods }, wakeAtMs: soonest(...waits) }
 }
 
 /** How many pods may still be useful at the same time. */
@@ -346,9 +365,9 @@ function freeIndexes(spec: JobSpec, record: JobRecord): readonly number[] {
 }
 
 /** After failures the next pod is made 10 s later, then 20 s, … (getRemainingTime). */
-function backoffEnd({ failuresInRow, lastFailedAtMs }: JobRecord): number {
-  if (failuresInRow === 0 || lastFailedAtMs === undefined) return 0
-  return lastFailedAtMs + Math.min(firstBackoffMs * 2 ** (failuresInRow - 1), longestBackoffMs)
+function backoffEnd(failures: number, lastFailedAtMs: number | undefined): number {
+  if (failures === 0 || lastFailedAtMs === undefined) return 0
+  return lastFailedAtMs + Math.min(firstBackoffMs * 2 ** (failures - 1), longestBackoffMs)
 }
 
 /** A pod that has ended and is gone is not made again: it would run again. */
@@ -364,10 +383,16 @@ function withoutGone(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JobR
  * boots with an old clock would find deadlines passed once that is set right.
  */
 function withoutFutureFailure(record: JobRecord, nowMs: number): JobRecord {
-  const { lastFailedAtMs } = record
-  return lastFailedAtMs === undefined
-    ? record
-    : { ...record, lastFailedAtMs: Math.min(lastFailedAtMs, nowMs) }
+  const { lastFailedAtMs, indexFailedAtMs } = record
+  return {
+    ...record,
+    ...(lastFailedAtMs !== undefined && { lastFailedAtMs: Math.min(lastFailedAtMs, nowMs) }),
+    ...(indexFailedAtMs !== undefined && {
+      indexFailedAtMs: Object.fromEntries(
+        Object.entries(indexFailedAtMs).map(([index, atMs]) => [index, Math.min(atMs, nowMs)]),
+      ),
+    }),
+  }
 }
 
 function forgetOld(record: JobRecord): JobRecord {

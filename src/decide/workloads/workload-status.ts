@@ -36,7 +36,8 @@ export function showWorkload(document: ObjectDocument, facts: WorkloadFacts): Wo
     return { apiVersion: 'apps/v1', kind, ...common, spec: { ...replicaDefaults(document), ...spec }, status }
   }
   if (object.kind === 'Job') {
-    const status = facts.job === undefined ? {} : jobStatus(facts.job.record, facts.job.pods)
+    const status =
+      facts.job === undefined ? {} : jobStatus(facts.job.record, facts.job.pods, object.spec.suspend)
     return {
       apiVersion: 'batch/v1',
       kind: 'Job',
@@ -184,11 +185,12 @@ export function revisionName(workload: string, template: Json | undefined): stri
   return `${workload}-${digestText(canonicalJson(template ?? null)).slice(0, 10)}`
 }
 
-function jobStatus(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JsonObject {
+function jobStatus(record: JobRecord, pods: ReadonlyMap<string, JobPod>, suspend: boolean): JsonObject {
   const active = Object.entries(record.pods).flatMap(([name, { outcome }]) =>
     outcome === undefined ? [name] : [],
   )
   const { finished, startedAtMs } = record
+  const conditions = jobConditions(record, suspend)
   return {
     ...(active.length > 0 && { active: active.length }),
     ready: active.filter((name) => pods.get(name)?.isReady === true).length,
@@ -197,24 +199,47 @@ function jobStatus(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JsonOb
     ...(startedAtMs !== undefined && { startTime: formatTime(startedAtMs) }),
     ...(finished?.type === 'Complete' && { completionTime: formatTime(finished.atMs) }),
     ...(record.completedIndexes.length > 0 && {
-      completedIndexes: record.completedIndexes.toSorted((a, b) => a - b).join(','),
+      completedIndexes: formatIndexes(record.completedIndexes),
     }),
     ...(record.failedIndexes.length > 0 && {
-      failedIndexes: record.failedIndexes.toSorted((a, b) => a - b).join(','),
+      failedIndexes: formatIndexes(record.failedIndexes),
     }),
-    ...(finished !== undefined && {
-      conditions: [
-        {
-          type: finished.type,
-          status: 'True',
-          reason: finished.reason,
-          message: finished.message,
-          lastProbeTime: formatTime(finished.atMs),
-          lastTransitionTime: formatTime(finished.atMs),
-        },
-      ],
-    }),
+    ...(conditions.length > 0 && { conditions }),
   }
+}
+
+/** `pkg/controller/job/job_controller.go` (newSuccessCondition, newFailedConditionForFailureTarget, newCondition), 1.36. */
+function jobConditions({ finished }: JobRecord, suspend: boolean): readonly JsonObject[] {
+  if (finished === undefined)
+    return suspend
+      ? [{ type: 'Suspended', status: 'True', reason: 'JobSuspended', message: 'Job suspended' }]
+      : []
+  const { reason, message, atMs } = finished
+  const time = formatTime(atMs)
+  const before = finished.type === 'Complete' ? 'SuccessCriteriaMet' : 'FailureTarget'
+  return [before, finished.type].map((type) => ({
+    type,
+    status: 'True',
+    reason,
+    message,
+    lastProbeTime: time,
+    lastTransitionTime: time,
+  }))
+}
+
+/** `0,2-4`: as an API server writes sets of indexes (`pkg/controller/job/indexed_job_utils.go`, orderedIntervals.String, 1.36). */
+function formatIndexes(indexes: readonly number[]): string {
+  const ranges: [first: number, last: number][] = []
+  for (const index of indexes.toSorted((a, b) => a - b)) {
+    const range = ranges.at(-1)
+    if (range?.[1] === index - 1) range[1] = index
+    else ranges.push([index, index])
+  }
+  return ranges
+    .map(([first, last]) =>
+      first === last ? String(first) : `${first}${last === first + 1 ? ',' : '-'}${last}`,
+    )
+    .join(',')
 }
 
 function cronStatus(

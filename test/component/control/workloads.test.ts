@@ -275,6 +275,13 @@ describe('a Deployment that was written over the API', () => {
     expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd' })
   })
 
+  it('keeps each template, also one that another came after before it was healthy', async () => {
+    for (const command of ['httpd', 'httpdd', 'httpd-3']) await write(written(command))
+    const kept = await rig.system.gate.revisionsOf('api', unit)
+    expect(kept.map(({ number }) => number)).toEqual([1, 2, 3])
+    expect(kept[1]?.documents[0]?.manifest).toMatchObject({ spec: { template: template(['httpdd']) } })
+  })
+
   it('has a ReplicaSet for each template that is kept of it, the newest number where one came again', async () => {
     for (const command of ['httpd', 'httpd-2', 'httpd']) {
       await write(written(command, { 'kubernetes.io/change-cause': command }))
@@ -498,7 +505,9 @@ describe('a Job', () => {
     await rig.clock.advance(25_000)
     expect(phases()).toEqual({ 'once-0': 'Failed', 'once-1': 'Failed', 'once-2': 'Succeeded' })
     expect(rig.shown.jobs.list()).toMatchObject([
-      { status: { succeeded: 1, failed: 2, ready: 0, conditions: [{ type: 'Complete', status: 'True' }] } },
+      {
+        status: { succeeded: 1, failed: 2, ready: 0, conditions: [{}, { type: 'Complete', status: 'True' }] },
+      },
     ])
     expect(JSON.parse(rig.jobs ?? '')).toMatchObject({
       version: 1,

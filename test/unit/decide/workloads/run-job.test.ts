@@ -71,6 +71,12 @@ class Run {
   }
 }
 
+/** Its containers are started again in their pod. */
+const onFailure = (more: Wanted): Wanted => {
+  const { template } = spec()
+  return { ...more, template: { ...template, spec: { ...template.spec, restartPolicy: 'OnFailure' } } }
+}
+
 const run = (more: Wanted = {}): Run => new Run(spec(more)).at(0)
 
 /** Source: pkg/controller/job/job_controller.go (syncJob, manageJob), 1.36. */
@@ -173,7 +179,7 @@ describe('after failures', () => {
   })
 
   it('with a backoffLimit of 0 the first container that starts again ends it', () => {
-    const job = run({ backoffLimit: 0 }).at(1, { 'j-0': { restarts: 0 } })
+    const job = run(onFailure({ backoffLimit: 0 })).at(1, { 'j-0': { restarts: 0 } })
     expect(job.end).toBeUndefined()
     expect(job.at(2, { 'j-0': { restarts: 1 } }).end).toBe('Failed BackoffLimitExceeded')
   })
@@ -193,7 +199,7 @@ describe('after failures', () => {
   })
 
   it('containers that start again in their pod count, too, and what runs is ended', () => {
-    const job = run({ backoffLimit: 2 }).at(1, { 'j-0': { restarts: 1 } })
+    const job = run(onFailure({ backoffLimit: 2 })).at(1, { 'j-0': { restarts: 1 } })
     expect(job.end).toBeUndefined()
     job.at(2, { 'j-0': { restarts: 2 } })
     expect([job.end, job.active, job.record.failed]).toEqual(['Failed BackoffLimitExceeded', [], 1])
@@ -201,6 +207,10 @@ describe('after failures', () => {
 })
 
 describe('a Job that takes too long', () => {
+  it('a sidecar that starts again in a pod whose containers may not is none of that', () => {
+    expect(run({ backoffLimit: 0 }).at(1, { 'j-0': { restarts: 5 } }).end).toBeUndefined()
+  })
+
   it('fails at its deadline, and its pods end', () => {
     const job = run({ activeDeadlineSeconds: 30 })
     expect(job.wakeAtMs).toBe(30_000)
@@ -261,6 +271,24 @@ describe('an Indexed Job', () => {
     expect([job.record.failedIndexes, job.active]).toEqual([[], ['j-1-1', 'j-0-2']])
     job.at(12, { 'j-0-2': 'failed' })
     expect(job.record).toMatchObject({ failedIndexes: [0], indexFailures: { 0: 2 } })
+  })
+
+  /** Source: pkg/controller/job/job_controller.go (manageJob, getPodCreationInfoForIndependentIndexes), 1.36. */
+  it('with a limit of its own each index waits for itself alone, 10 s, then 20 s', () => {
+    const job = run({ ...indexed, completions: 3, parallelism: 2, backoffLimitPerIndex: 3 })
+    job.at(1, { 'j-0-0': 'failed' })
+    expect([job.active, job.wakeAtMs]).toEqual([['j-1-1'], 11_000])
+    expect(job.at(2, { 'j-1-1': 'succeeded' }).active).toEqual(['j-2-2'])
+    expect(job.at(11).active).toEqual(['j-2-2', 'j-0-3'])
+    job.at(12, { 'j-0-3': 'failed' })
+    expect([job.active, job.wakeAtMs]).toEqual([['j-2-2'], 32_000])
+  })
+
+  it('an index waits from now on where the clock was set back since it failed', () => {
+    const job = run({ ...indexed, completions: 2, parallelism: 1, backoffLimitPerIndex: 3 })
+    job.at(1000, { 'j-0-0': 'failed' }).at(5)
+    expect(job.wakeAtMs).toBe(15_000)
+    expect(job.at(15).active).toEqual(['j-0-1'])
   })
 
   it('waits for nothing but the pods that run where each other index is over', () => {

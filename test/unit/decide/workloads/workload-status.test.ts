@@ -306,25 +306,46 @@ describe('the status of a Job', () => {
   })
 
   it.each([
-    ['Complete', { completionTime: '2026-01-01T00:00:01Z' }],
-    ['Failed', {}],
-  ] as const)('tells how it has ended: %s', (type, more) => {
+    ['Complete', 'SuccessCriteriaMet', { completionTime: '2026-01-01T00:00:01Z' }],
+    ['Failed', 'FailureTarget', {}],
+  ] as const)('tells how it has ended: %s, after %s', (type, before, more) => {
     const finished = { type, reason: 'Why', message: 'because', atMs: nowMs + 1000 }
     const atTime = '2026-01-01T00:00:01Z'
     expect(status({ finished })).toEqual({
       ready: 0,
       ...more,
-      conditions: [
-        {
-          type,
-          status: 'True',
-          reason: 'Why',
-          message: 'because',
-          lastProbeTime: atTime,
-          lastTransitionTime: atTime,
-        },
-      ],
+      conditions: [before, type].map((each) => ({
+        type: each,
+        status: 'True',
+        reason: 'Why',
+        message: 'because',
+        lastProbeTime: atTime,
+        lastTransitionTime: atTime,
+      })),
     })
+  })
+
+  it('tells that it is suspended, until it has ended', () => {
+    const conditionsOf = (change: Partial<JobRecord>) =>
+      show(
+        'Job',
+        { template: template('job:1'), suspend: true },
+        { job: { record: record(change), pods: new Map() } },
+      )?.status
+    expect(conditionsOf({})).toMatchObject({ conditions: [{ type: 'Suspended', reason: 'JobSuspended' }] })
+    const finished = { type: 'Complete', reason: 'Why', message: 'because', atMs: nowMs } as const
+    expect(conditionsOf({ finished })).toMatchObject({
+      conditions: [{ type: 'SuccessCriteriaMet' }, { type: 'Complete' }],
+    })
+  })
+
+  it.each<[readonly number[], string]>([
+    [[3], '3'],
+    [[1, 0], '0,1'],
+    [[4, 2, 0, 3], '0,2-4'],
+    [[7, 8, 9, 11, 12], '7-9,11,12'],
+  ])('writes its indexes %j as %s', (completedIndexes, text) => {
+    expect(status({ completedIndexes })).toMatchObject({ completedIndexes: text })
   })
 })
 
