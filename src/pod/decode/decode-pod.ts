@@ -36,14 +36,17 @@ export function decodePod(
     below,
   }: { readonly requireDigest?: boolean | undefined; readonly below?: FieldPath } = {},
 ): DecodedPod {
-  const { manifest: own, dropped, isDump, originalPath } = dropClusterFields(given)
+  const { manifest: own, dropped, originalPath } = dropClusterFields(given)
   const { value, whole, ...checked } = checkValue(podSchema, own, { fieldValidation, below })
   const toGiven = (problem: FieldProblem): FieldProblem => ({
     ...problem,
     path: originalPath(problem.path),
     ...(problem.near && { near: originalPath(problem.near) }),
   })
-  const found = [...checked.problems, ...ignoredWarnings(checked.ignored, dropped, { isDump, what: 'a pod' })]
+  const found = [
+    ...checked.problems,
+    ...ignoredWarnings(checked.ignored, dropped, { isDump: isDump(given), what: 'a pod' }),
+  ]
   const asked = isJsonObject(whole) ? convertManifest(whole) : { manifest: {}, warnings: [] }
   const pod = podFromManifest(asked.manifest)
   const problems = mergeProblems(found, checked.meant, [
@@ -219,7 +222,7 @@ function decodeWhole(
   const { manifest: own, template } = dropTemplate(given)
   const { value, whole, ...checked } = checkValue(schema, own, { fieldValidation })
   const found = [
-    ...checked.problems.map((problem) => (isSecret ? redact(problem) : problem)),
+    ...checked.problems.map((problem) => (isSecret === true ? redact(problem) : problem)),
     ...ignoredWarnings(checked.ignored, template, { isDump: isDump(given), what: 'an object' }),
   ]
   const looked = isJsonObject(whole) ? whole : { kind }
@@ -233,20 +236,24 @@ function decodeWhole(
 
 /** The template of a name, which a dump has beside the name. */
 function dropTemplate(given: JsonObject): { manifest: JsonObject; template: readonly string[] } {
-  const { metadata } = given
-  if (!isJsonObject(metadata) || typeof metadata['name'] !== 'string' || metadata['name'] === '')
-    return { manifest: given, template: [] }
-  const { generateName } = metadata
-  if (typeof generateName !== 'string' || generateName === '') return { manifest: given, template: [] }
+  const metadata = objectOrEmpty(given['metadata'])
+  const { name, generateName } = metadata
+  const isBeside = hasValue(name) && typeof generateName === 'string' && generateName !== ''
+  if (!isBeside) return { manifest: given, template: [] }
   return {
     manifest: { ...given, metadata: { ...metadata, generateName: null } },
     template: ['metadata.generateName'],
   }
 }
 
+/** Whether it is a dump of a live object, so that its ignored fields may be a cluster's and not a user's. */
 function isDump({ metadata }: JsonObject): boolean {
-  if (!isJsonObject(metadata)) return false
-  return ['uid', 'resourceVersion', 'managedFields'].some((key) => (metadata[key] ?? '') !== '')
+  const fields = objectOrEmpty(metadata)
+  return ['uid', 'resourceVersion', 'managedFields'].some((key) => hasValue(fields[key]))
+}
+
+function hasValue(value: Json | undefined): boolean {
+  return value !== undefined && value !== null && value !== ''
 }
 
 /** Removes quoted values from problems about Secrets. */
@@ -296,8 +303,6 @@ export interface WithoutClusterFields {
   readonly manifest: JsonObject
   /** The removed fields, for a warning. */
   readonly dropped: readonly string[]
-  /** Whether it is a dump of a live pod, so that its ignored fields may be a cluster's and not a user's. */
-  readonly isDump: boolean
   /** Maps the path of a field of `manifest` to its path in the original manifest. */
   readonly originalPath: (path: FieldPath) => FieldPath
 }
@@ -306,31 +311,16 @@ export interface WithoutClusterFields {
  * Takes out the service account's token volume with its mounts, which a cluster injects into every pod, and the name's
  * template where there is a name. (The schema ignores a dump's other fields.)
  */
-function dropClusterFields(manifest: JsonObject): WithoutClusterFields {
+function dropClusterFields(given: JsonObject): WithoutClusterFields {
   const lists = new ListCutter()
-  const dropped: string[] = []
-  const metadata = objectOrEmpty(manifest['metadata'])
-  const isDump = ['uid', 'resourceVersion', 'managedFields'].some((key) => hasValue(metadata[key]))
-  const hasTemplate =
-    hasValue(metadata['name']) &&
-    typeof metadata['generateName'] === 'string' &&
-    metadata['generateName'] !== ''
-  if (hasTemplate) dropped.push('metadata.generateName')
-  const spec = manifest['spec']
+  const { manifest, template } = dropTemplate(given)
+  const dropped = [...template]
+  const { spec } = manifest
   return {
-    manifest: {
-      ...manifest,
-      ...(hasTemplate && { metadata: { ...metadata, generateName: null } }),
-      ...(isJsonObject(spec) && { spec: dropTokenVolume(spec, lists, dropped) }),
-    },
+    manifest: isJsonObject(spec) ? { ...manifest, spec: dropTokenVolume(spec, lists, dropped) } : manifest,
     dropped,
-    isDump,
     originalPath: (path) => lists.originalPath(path),
   }
-}
-
-function hasValue(value: Json | undefined): boolean {
-  return value !== undefined && value !== null && value !== ''
 }
 
 function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[]): JsonObject {

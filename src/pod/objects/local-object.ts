@@ -49,7 +49,7 @@ export function isNamespaced(kind: ObjectKind): boolean {
 /** Whether the values of such a manifest are kept out of messages. */
 export function holdsSecrets(manifest: JsonObject): boolean {
   const kind = manifest['kind']
-  return isObjectKind(kind) && objectKinds[kind].isSecret
+  return isObjectKind(kind) && objectKinds[kind].isSecret === true
 }
 
 /**

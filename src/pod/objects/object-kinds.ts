@@ -5,7 +5,7 @@ import { resourceListSchema } from '../schema/container-schema.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
 import type { FieldProblem, NameRule } from '../schema/issues.ts'
 import { systemPriorities } from '../schema/pod-resources.ts'
-import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
+import { kindSchema, objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
 import { tolerationSchema } from '../schema/scheduling-schema.ts'
 import {
   any,
@@ -74,7 +74,7 @@ interface ObjectKindEntry<Schema extends ObjectType<Fields>> {
   /** Whether each source has its own objects; otherwise objects of one name compete across sources. */
   readonly isPerSource: boolean
   /** Whether its values are kept out of messages, and written to disk only where `persistSecrets` allows it. */
-  readonly isSecret: boolean
+  readonly isSecret?: true
   /**
    * Kubernetes' validation beyond the schema; metadata is validated already. Fields without effect are only in
    * `manifest`.
@@ -127,10 +127,7 @@ function isBase64(value: string): boolean {
   return packed.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(packed)
 }
 
-const configMapSchema = object('ConfigMap', {
-  apiVersion: required(oneOf('v1')),
-  kind: required(oneOf('ConfigMap')),
-  metadata: required(objectMetaSchema),
+const configMapSchema = kindSchema('v1', 'ConfigMap', {
   immutable: defaulted(bool, false),
   data: defaulted(map(string), {}),
   /** Values in base64 (`[]byte` in the API). */
@@ -144,7 +141,6 @@ const configMapKind = objectKind({
   resource: { plural: 'configmaps', singular: 'configmap', short: ['cm'] },
   scope: 'Namespaced',
   isPerSource: true,
-  isSecret: false,
   validate: validateConfigMap,
 })
 
@@ -160,10 +156,7 @@ function validateConfigMap(config: ConfigMap, issues: Issues): void {
   limitSize({ base64: config.binaryData, text: config.data }, issues)
 }
 
-const secretSchema = object('Secret', {
-  apiVersion: required(oneOf('v1')),
-  kind: required(oneOf('Secret')),
-  metadata: required(objectMetaSchema),
+const secretSchema = kindSchema('v1', 'Secret', {
   immutable: defaulted(bool, false),
   /** Values in base64 (`[]byte` in the API). */
   data: defaulted(map(string), {}),
@@ -227,10 +220,7 @@ function validateSecret(secret: Secret, issues: Issues): void {
   }
 }
 
-const persistentVolumeClaimSchema = object('PersistentVolumeClaim', {
-  apiVersion: required(oneOf('v1')),
-  kind: required(oneOf('PersistentVolumeClaim')),
-  metadata: required(objectMetaSchema),
+const persistentVolumeClaimSchema = kindSchema('v1', 'PersistentVolumeClaim', {
   spec: required(claimSpecSchema),
   status: ignored(map(any), 'written by a control plane'),
 })
@@ -242,7 +232,6 @@ const persistentVolumeClaimKind = objectKind({
   resource: { plural: 'persistentvolumeclaims', singular: 'persistentvolumeclaim', short: ['pvc'] },
   scope: 'Namespaced',
   isPerSource: false,
-  isSecret: false,
   validate: ({ spec }, issues) => validateClaimSpec(spec, issues.of('spec')),
 })
 
@@ -299,10 +288,7 @@ const serviceSpecSchema = object('ServiceSpec', {
   ipFamilyPolicy: ignored(string, ownFamilies),
 })
 
-const serviceSchema = object('Service', {
-  apiVersion: required(oneOf('v1')),
-  kind: required(oneOf('Service')),
-  metadata: required(objectMetaSchema),
+const serviceSchema = kindSchema('v1', 'Service', {
   spec: required(serviceSpecSchema),
   status: ignored(map(any), 'written by a control plane'),
 })
@@ -314,7 +300,6 @@ const serviceKind = objectKind({
   resource: { plural: 'services', singular: 'service', short: ['svc'] },
   scope: 'Namespaced',
   isPerSource: true,
-  isSecret: false,
   validate: validateService,
 })
 
@@ -412,7 +397,6 @@ const priorityClassKind = objectKind({
   resource: { plural: 'priorityclasses', singular: 'priorityclass', short: ['pc'] },
   scope: 'Cluster',
   isPerSource: false,
-  isSecret: false,
   validate: ({ metadata, value, globalDefault }, issues) => {
     const { name } = metadata
     if (name.startsWith('system-')) {
@@ -462,7 +446,6 @@ const runtimeClassKind = objectKind({
   resource: { plural: 'runtimeclasses', singular: 'runtimeclass', short: [] },
   scope: 'Cluster',
   isPerSource: false,
-  isSecret: false,
   validate: ({ handler, overhead }, issues, manifest) => {
     issues.of('handler').requiredName(handler, dnsLabel)
     validateOverhead(overhead?.podFixed, issues.of('overhead'), issues.of('overhead', 'podFixed'))
@@ -489,7 +472,7 @@ function validateRuntimeScheduling(given: Json | undefined, issues: Issues): voi
 }
 
 /** What all workloads have in common: their pods' names compete across sources, and so do theirs. */
-const workload = { scope: 'Namespaced', isPerSource: false, isSecret: false } as const
+const workload = { scope: 'Namespaced', isPerSource: false } as const
 
 const deploymentKind = objectKind({
   ...workload,
@@ -596,10 +579,7 @@ const leaseSpecSchema = object('LeaseSpec', {
   preferredHolder: optional(string),
 })
 
-const leaseSchema = object('Lease', {
-  apiVersion: required(oneOf('coordination.k8s.io/v1')),
-  kind: required(oneOf('Lease')),
-  metadata: required(objectMetaSchema),
+const leaseSchema = kindSchema('coordination.k8s.io/v1', 'Lease', {
   spec: optional(leaseSpecSchema),
 })
 
@@ -615,10 +595,7 @@ function validateLease({ spec: given = {} }: JsonObject, issues: Issues): void {
     issues.of('spec', 'preferredHolder').forbidden('may only be specified if `strategy` is defined')
 }
 
-const podTemplateSchema = object('PodTemplate', {
-  apiVersion: required(oneOf('v1')),
-  kind: required(oneOf('PodTemplate')),
-  metadata: required(objectMetaSchema),
+const podTemplateSchema = kindSchema('v1', 'PodTemplate', {
   template: optional(
     object('PodTemplateSpec', { metadata: optional(objectMetaSchema), spec: podSchema.fields.spec }),
   ),
@@ -627,23 +604,14 @@ const podTemplateSchema = object('PodTemplate', {
 /** Objects by which only a control plane goes: not checked inside, as nothing comes of them. */
 const idleReason = 'nothing on one host goes by it'
 
-function idleSchema(kind: string, apiVersion: string, fields: Fields): ObjectType<Fields> {
-  return object(kind, {
-    apiVersion: required(oneOf(apiVersion)),
-    kind: required(oneOf(kind)),
-    metadata: required(objectMetaSchema),
-    ...fields,
-  })
-}
-
 const rbac = 'rbac.authorization.k8s.io'
 const anyList = ignored(list(any), idleReason)
 const anyMap = ignored(map(any), idleReason)
 const bindingFields: Fields = { roleRef: anyMap, subjects: anyList }
 
-function rbacKind(kind: string, fields: Fields): KeptKindEntry {
+function rbacKind(name: string, fields: Fields): KeptKindEntry {
   return {
-    schema: idleSchema(kind, `${rbac}/v1`, fields),
+    schema: kindSchema(`${rbac}/v1`, name, fields),
     idleGroup: rbac,
     nameRule: pathSegment,
     validate: () => {},
@@ -669,7 +637,7 @@ export const keptKinds = {
   Lease: { schema: leaseSchema, validate: validateLease },
   PodTemplate: { schema: podTemplateSchema, validate: () => {} },
   ServiceAccount: {
-    schema: idleSchema('ServiceAccount', 'v1', {
+    schema: kindSchema('v1', 'ServiceAccount', {
       secrets: anyList,
       imagePullSecrets: anyList,
       automountServiceAccountToken: ignored(bool, idleReason),
@@ -682,7 +650,7 @@ export const keptKinds = {
   ClusterRole: rbacKind('ClusterRole', { rules: anyList, aggregationRule: anyMap }),
   ClusterRoleBinding: rbacKind('ClusterRoleBinding', bindingFields),
   PodDisruptionBudget: {
-    schema: idleSchema('PodDisruptionBudget', 'policy/v1', { spec: anyMap, status: anyMap }),
+    schema: kindSchema('policy/v1', 'PodDisruptionBudget', { spec: anyMap, status: anyMap }),
     idleGroup: 'policy',
     validate: () => {},
   },

@@ -2,7 +2,7 @@
 import { isJsonObject, jsonAt, textEntries } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { FieldPath, Issues } from '../schema/issues.ts'
-import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
+import { kindSchema, objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
 import { labelSelectorSchema } from '../schema/scheduling-schema.ts'
 import {
   any,
@@ -52,10 +52,7 @@ const rollingUpdateFields = {
   maxSurge: ignored(intOrString, surge),
 } as const
 
-export const deploymentSchema = object('Deployment', {
-  apiVersion: required(oneOf('apps/v1')),
-  kind: required(oneOf('Deployment')),
-  metadata: required(objectMetaSchema),
+export const deploymentSchema = kindSchema('apps/v1', 'Deployment', {
   spec: required(
     object('DeploymentSpec', {
       replicas: defaulted(int32, 1),
@@ -88,10 +85,7 @@ const claimTemplateSchema = object('PersistentVolumeClaim', {
   status: ignored(map(any), controlPlane),
 })
 
-export const statefulSetSchema = object('StatefulSet', {
-  apiVersion: required(oneOf('apps/v1')),
-  kind: required(oneOf('StatefulSet')),
-  metadata: required(objectMetaSchema),
+export const statefulSetSchema = kindSchema('apps/v1', 'StatefulSet', {
   spec: required(
     object('StatefulSetSpec', {
       replicas: defaulted(int32, 1),
@@ -133,10 +127,7 @@ export const statefulSetSchema = object('StatefulSet', {
   status: ignored(map(any), controlPlane),
 })
 
-export const daemonSetSchema = object('DaemonSet', {
-  apiVersion: required(oneOf('apps/v1')),
-  kind: required(oneOf('DaemonSet')),
-  metadata: required(objectMetaSchema),
+export const daemonSetSchema = kindSchema('apps/v1', 'DaemonSet', {
   spec: required(
     object('DaemonSetSpec', {
       selector: required(labelSelectorSchema),
@@ -215,18 +206,12 @@ const jobSpecSchema = object('JobSpec', {
   managedBy: refused(string, 'there is no other controller', ['kubernetes.io/job-controller']),
 })
 
-export const jobSchema = object('Job', {
-  apiVersion: required(oneOf('batch/v1')),
-  kind: required(oneOf('Job')),
-  metadata: required(objectMetaSchema),
+export const jobSchema = kindSchema('batch/v1', 'Job', {
   spec: required(jobSpecSchema),
   status: ignored(map(any), controlPlane),
 })
 
-export const cronJobSchema = object('CronJob', {
-  apiVersion: required(oneOf('batch/v1')),
-  kind: required(oneOf('CronJob')),
-  metadata: required(objectMetaSchema),
+export const cronJobSchema = kindSchema('batch/v1', 'CronJob', {
   spec: required(
     object('CronJobSpec', {
       schedule: required(

@@ -17,7 +17,7 @@ import {
   requiredOrZero,
   string,
 } from './types.ts'
-import type { Infer } from './types.ts'
+import type { Fields, Infer } from './types.ts'
 import {
   appArmorNote,
   appArmorProfileSchema,
@@ -198,10 +198,21 @@ export const objectMetaSchema = object('ObjectMeta', {
   selfLink: ignored(string, fromDump),
 })
 
-export const podSchema = object('Pod', {
-  apiVersion: required(oneOf('v1')),
-  kind: required(oneOf('Pod')),
-  metadata: required(objectMetaSchema),
+/** The schema of a kind: its type, its metadata, and the fields that are its own. */
+export function kindSchema<const Version extends string, const Kind extends string, const Own extends Fields>(
+  apiVersion: Version,
+  name: Kind,
+  own: Own,
+) {
+  return object(name, {
+    apiVersion: required(oneOf(apiVersion)),
+    kind: required(oneOf(name)),
+    metadata: required(objectMetaSchema),
+    ...own,
+  })
+}
+
+export const podSchema = kindSchema('v1', 'Pod', {
   spec: required(podSpecSchema),
   status: ignored(map(any), fromDump),
 })
