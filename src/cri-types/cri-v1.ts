@@ -86,7 +86,6 @@ export interface LinuxSandboxSecurityContext {
   readonly privileged: boolean
   readonly seccomp: SecurityProfile | null
   readonly apparmor: SecurityProfile | null
-  readonly seccompProfilePath: string
 }
 
 export interface SecurityProfile {
@@ -180,7 +179,6 @@ export interface PodSandboxStatus {
 export interface PodSandboxStatusResponse {
   readonly status: PodSandboxStatus | null
   readonly info: Readonly<Record<string, string>>
-  readonly containersStatuses: readonly ContainerStatus[]
   readonly timestamp: number
 }
 
@@ -251,7 +249,6 @@ export interface LinuxPodSandboxStats {
   readonly network: NetworkUsage | null
   readonly process: ProcessUsage | null
   readonly containers: readonly ContainerStats[]
-  readonly io: IoUsage | null
 }
 
 export interface NetworkUsage {
@@ -292,8 +289,6 @@ export interface LinuxContainerResources {
   readonly cpuShares: number
   readonly memoryLimitInBytes: number
   readonly oomScoreAdj: number
-  readonly cpusetCpus: string
-  readonly cpusetMems: string
   readonly hugepageLimits: readonly HugepageLimit[]
   readonly unified: Readonly<Record<string, string>>
   readonly memorySwapLimitInBytes: number
@@ -314,7 +309,6 @@ export interface SELinuxOption {
 export interface Capability {
   readonly addCapabilities: readonly string[]
   readonly dropCapabilities: readonly string[]
-  readonly addAmbientCapabilities: readonly string[]
 }
 
 export interface LinuxContainerSecurityContext {
@@ -334,7 +328,6 @@ export interface LinuxContainerSecurityContext {
   readonly seccomp: SecurityProfile | null
   readonly apparmor: SecurityProfile | null
   readonly apparmorProfile: string
-  readonly seccompProfilePath: string
 }
 
 export interface LinuxContainerConfig {
@@ -359,10 +352,6 @@ export interface Device {
   readonly permissions: string
 }
 
-export interface CDIDevice {
-  readonly name: string
-}
-
 export interface ContainerConfig {
   readonly metadata: ContainerMetadata | null
   readonly image: ImageSpec | null
@@ -379,7 +368,6 @@ export interface ContainerConfig {
   readonly stdinOnce: boolean
   readonly tty: boolean
   readonly linux: LinuxContainerConfig | null
-  readonly CDIDevices: readonly CDIDevice[]
   readonly stopSignal: Signal
 }
 
@@ -575,7 +563,6 @@ export interface AuthConfig {
   readonly username: string
   readonly password: string
   readonly auth: string
-  readonly serverAddress: string
   readonly identityToken: string
   readonly registryToken: string
 }
@@ -637,7 +624,6 @@ export interface RuntimeHandler {
 
 export interface RuntimeFeatures {
   readonly supplementalGroupsPolicy: boolean
-  readonly userNamespacesHostNetwork: boolean
   readonly mountOptions: boolean
 }
 
@@ -705,26 +691,12 @@ export interface ContainerStats {
   readonly memory: MemoryUsage | null
   readonly writableLayer: FilesystemUsage | null
   readonly swap: SwapUsage | null
-  readonly io: IoUsage | null
-}
-
-export interface PsiStats {
-  readonly Full: PsiData | null
-  readonly Some: PsiData | null
-}
-
-export interface PsiData {
-  readonly Total: number
-  readonly Avg10: number
-  readonly Avg60: number
-  readonly Avg300: number
 }
 
 export interface CpuUsage {
   readonly timestamp: number
   readonly usageCoreNanoSeconds: UInt64Value | null
   readonly usageNanoCores: UInt64Value | null
-  readonly psi: PsiStats | null
 }
 
 export interface MemoryUsage {
@@ -735,17 +707,10 @@ export interface MemoryUsage {
   readonly rssBytes: UInt64Value | null
   readonly pageFaults: UInt64Value | null
   readonly majorPageFaults: UInt64Value | null
-  readonly psi: PsiStats | null
-}
-
-export interface IoUsage {
-  readonly timestamp: number
-  readonly psi: PsiStats | null
 }
 
 export interface SwapUsage {
   readonly timestamp: number
-  readonly swapAvailableBytes: UInt64Value | null
   readonly swapUsageBytes: UInt64Value | null
 }
 
@@ -770,7 +735,6 @@ export interface ContainerEventResponse {
   readonly containerEventType: ContainerEventType
   readonly createdAt: number
   readonly podSandboxStatus: PodSandboxStatus | null
-  readonly containersStatuses: readonly ContainerStatus[]
 }
 
 export type ListMetricDescriptorsRequest = Readonly<Record<string, never>>

@@ -96,15 +96,10 @@ export class RuntimeCaller {
     return (request, options) => this.#call(rpc, request, options ?? {})
   }
 
-  /**
-   * Sends a call at once and only once, whatever the state of the connection, to probe for a service. `path` replaces
-   * the method's own, to ask another service with the same message.
-   */
-  async ask(method: string, request: object, deadlineMs: number, path?: string): Promise<unknown> {
-    const definition = this.#definition(method)
+  /** Sends a call at once and only once, whatever the state of the connection, to probe for a service. */
+  async ask(method: string, request: object, deadlineMs: number): Promise<unknown> {
     using deadline = startDeadline(this.#clock, deadlineMs, () => timeoutError(method, deadlineMs))
-    const asked = { ...definition, path: path ?? definition.path }
-    return await this.#connection.unary(asked, request, deadline.signal)
+    return await this.#connection.unary(this.#definition(method), request, deadline.signal)
   }
 
   async #call<Request, Reply>(

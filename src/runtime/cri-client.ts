@@ -27,9 +27,6 @@ export interface CriClientOptions {
   readonly keep?: KeepSocket | undefined
 }
 
-/** The CRI's version before v1, which containerd served up to 1.5. */
-const olderVersionPath = '/runtime.v1alpha2.RuntimeService/Version'
-
 /** The deadline of the question whether the runtime is up; it answers at once or not at all. */
 const startingDeadlineMs = 2000
 
@@ -96,16 +93,17 @@ export class CriClient {
    * RUNTIME_API_VERSION for a runtime with an older CRI, another one or none.
    */
   async connect(signal?: AbortSignal): Promise<cri.VersionResponse> {
-    try {
-      const version = await this.runtime.version({}, { signal })
-      const problem = apiVersionProblem(version)
-      if (problem === undefined) return version
-      const message = `the runtime at ${this.connection.endpoint} can't be used: ${problem}`
-      throw new CriError('RUNTIME_API_VERSION', message)
-    } catch (error) {
+    const where = `the runtime at ${this.connection.endpoint}`
+    const version = await this.runtime.version({}, { signal }).catch((error: unknown) => {
       if (!isCriError(error, 'RUNTIME_UNSUPPORTED')) throw error
-      throw await this.#versionError(error)
-    }
+      throw new CriError('RUNTIME_API_VERSION', `${where} serves no CRI v1`, {
+        cause: error,
+        hint: "Have containerd 1.6 or newer, and its CRI plugin on: take 'cri' out of disabled_plugins in /etc/containerd/config.toml.",
+      })
+    })
+    const problem = apiVersionProblem(version)
+    if (problem === undefined) return version
+    throw new CriError('RUNTIME_API_VERSION', `${where} can't be used: ${problem}`)
   }
 
   /** Sets the gate for calls about sandboxes and containers; calls about the runtime and images are always sent. */
@@ -128,24 +126,6 @@ export class CriClient {
     } catch (error) {
       return mayBeStarting(error)
     }
-  }
-
-  /** Why the runtime has no CRI v1: it has an older one, or none. */
-  async #versionError(cause: CriError): Promise<CriError> {
-    const where = `the runtime at ${this.connection.endpoint}`
-    try {
-      await this.#runtimeCaller.ask('Version', {}, startingDeadlineMs, olderVersionPath)
-    } catch {
-      // It has no older CRI either; `cause` is the first failure.
-      return new CriError('RUNTIME_API_VERSION', `${where} serves no CRI`, {
-        cause,
-        hint: "Enable its CRI plugin: take 'cri' out of disabled_plugins in /etc/containerd/config.toml.",
-      })
-    }
-    return new CriError('RUNTIME_API_VERSION', `${where} speaks only CRI v1alpha2, and podd needs v1`, {
-      cause,
-      hint: 'Install containerd 1.6 or newer.',
-    })
   }
 }
 

@@ -86,7 +86,7 @@ function idleRuntime(pods: number) {
     podSandboxStatus: async ({ podSandboxId = '' }) => {
       sent.statuses += 1
       const status = statusOf.get(podSandboxId) ?? null
-      return { status, info: {}, containersStatuses: [], timestamp: 0 }
+      return { status, info: {}, timestamp: 0 }
     },
     containerStatus: async ({ containerId = '' }) => {
       sent.statuses += 1

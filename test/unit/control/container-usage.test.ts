@@ -37,12 +37,10 @@ class FakeStats {
         timestamp: this.clock.wallMs() * 1e6,
         usageCoreNanoSeconds: { value: (nowMs - sinceMs) * 1e6 * cores },
         usageNanoCores: null,
-        psi: null,
       },
       memory: { workingSetBytes: { value: 4096 } } as cri.MemoryUsage,
       writableLayer: null,
       swap: null,
-      io: null,
     }
   }
 
@@ -112,7 +110,7 @@ describe('the usage meter', () => {
     const attributes = { id: 'x', metadata: null, annotations: {} }
     const labels = { 'io.kubernetes.pod.uid': 'uid', 'io.kubernetes.container.name': 'main' }
     const none = { cpu: null, memory: null, writableLayer: null, swap: null, io: null }
-    const cpu = { timestamp: 1, usageCoreNanoSeconds: { value: 1 }, usageNanoCores: null, psi: null }
+    const cpu = { timestamp: 1, usageCoreNanoSeconds: { value: 1 }, usageNanoCores: null }
     const stats: cri.ContainerStats[] = [
       { ...none, attributes: { ...attributes, labels } },
       { ...none, attributes: { ...attributes, id: 'y', labels: {} }, cpu },

@@ -349,7 +349,7 @@ describe('readRuntimeFeatures', () => {
         { name: '', features: { userNamespaces: true, recursiveReadOnlyMounts: true } },
         { name: 'kata', features: null },
       ],
-      features: { supplementalGroupsPolicy: true, userNamespacesHostNetwork: false, mountOptions: false },
+      features: { supplementalGroupsPolicy: true, mountOptions: false },
       info: {},
     })
     expect(features).toMatchObject({
