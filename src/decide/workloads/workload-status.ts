@@ -26,8 +26,8 @@ export interface WorkloadFacts {
 
 /** Undefined for a document of another kind. */
 export function showWorkload(document: ObjectDocument, facts: WorkloadFacts): WorkloadObject | undefined {
-  const { object, manifest, newest = manifest } = document
-  const spec = objectOrEmpty(newest['spec'])
+  const { object, manifest, newest, kept } = document
+  const spec = objectOrEmpty(newest === undefined ? (kept?.spec ?? manifest['spec']) : newest['spec'])
   const generation = generationOf(facts.metadata)
   const common = { metadata: { ...facts.metadata, generation } }
   if (isReplicaDocument(document)) {

@@ -1,5 +1,5 @@
 /* What a source gives: documents with their places, and problems. */
-import type { JsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { podKey } from '../values/ids.ts'
 import type { LocalObject } from './local-object.ts'
 import { keyOfObject } from './local-object.ts'
@@ -82,6 +82,8 @@ export interface WrittenMetadata {
   readonly createdAtMs: number
   /** The manifest as written, with the server's metadata. */
   readonly metadata: JsonObject
+  /** Of a workload: its spec as it was written, with what has no effect, so that clients read what they wrote. */
+  readonly spec?: Json | undefined
 }
 
 /** One pod of a source, decoded and defaulted, with the manifest it came from. */

@@ -9,6 +9,7 @@ import { errorAt } from '../../pod/objects/document.ts'
 import type { WrittenMetadata, Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
 import { isObjectKind } from '../../pod/objects/object-kinds.ts'
+import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
 import type { FieldProblem } from '../../pod/schema/issues.ts'
@@ -155,6 +156,7 @@ function keptOf(manifest: JsonObject): WrittenMetadata {
     uid: typeof uid === 'string' ? uid : '',
     createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
     metadata,
+    ...(isWorkloadKind(manifest['kind']) && { spec: manifest['spec'] }),
   }
 }
 

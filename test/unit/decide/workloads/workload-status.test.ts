@@ -418,3 +418,19 @@ describe('a workload that is shown', () => {
     expect(show('ConfigMap', {})).toBeUndefined()
   })
 })
+
+describe('the spec of a workload', () => {
+  it('that was written over the API is shown as it was written, with what has no effect', () => {
+    const spec = { selector: { matchLabels: { app: 'web' } }, replicas: 2, template: template('web:1') }
+    const written = {
+      ...spec,
+      template: { ...spec.template, spec: { ...spec.template.spec, serviceAccountName: 'web' } },
+    }
+    const kept = { uid: 'u', createdAtMs: 0, metadata: {}, spec: written }
+    const nothing = { metadata, targets: [], pods: [], job: undefined, cronJob: undefined, activeJobs: [] }
+    const document = { ...documentOf('Deployment', spec), kept }
+    expect(showWorkload(document, { ...nothing, nowMs })?.spec).toMatchObject(written)
+    const newest = { ...document.manifest, spec: { ...spec, replicas: 3 } }
+    expect(showWorkload({ ...document, newest }, { ...nothing, nowMs })?.spec).toMatchObject({ replicas: 3 })
+  })
+})
