@@ -303,3 +303,14 @@ export const plainResources: ResourceFacts = {
   swapBytes: 0,
   oomKillsGroup: true,
 }
+
+/** The facts that a decision was made from, as its log entry has them. */
+export function factsFromLog(logged: string): PodFacts {
+  const { restartRequested, restartsDue, restartAll, ...facts } = JSON.parse(logged)
+  return {
+    ...facts,
+    restartRequested: new Set(restartRequested),
+    restartsDue: new Set(restartsDue),
+    restartAll: new Set(restartAll),
+  }
+}

@@ -1,5 +1,4 @@
-import type { ContainerId } from '../../pod/values/ids.ts'
-import type { ContainerSpec, Probe } from '../../pod/schema/container-schema.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
@@ -7,21 +6,13 @@ import type { Retry, Retries } from './backoff.ts'
 import type { PodAction, PodPlan } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
 
-/** Facts as JSON holds them. */
-export interface FactsJson extends Omit<PodFacts, 'restartRequested' | 'restartsDue' | 'restartAll'> {
-  readonly restartRequested?: readonly ContainerId[]
-  readonly restartsDue?: readonly ContainerId[]
-  readonly restartAll?: readonly ContainerId[]
-}
-
 /**
  * The facts for a log, from which the same plan can be computed again. Only what the deciders read is in it: nothing of a
  * container's environment, command, hooks or mounts, no labels and annotations, and no text that a container or the
  * runtime wrote.
  */
-export function factsToJson(facts: PodFacts): FactsJson {
-  const none = new Set<ContainerId>()
-  const { restartRequested = none, restartsDue = none, restartAll = none } = facts
+export function factsToJson(facts: PodFacts) {
+  const { restartRequested, restartsDue, restartAll, blocked } = facts
   return {
     pod: reducePod(facts.pod),
     observed: reduceObserved(facts.observed),
@@ -29,27 +20,17 @@ export function factsToJson(facts: PodFacts): FactsJson {
     probes: facts.probes,
     containerFacts: facts.containerFacts,
     retries: reduceRetries(facts.retries),
-    ...(facts.blocked === undefined ? {} : { blocked: { ...facts.blocked, message: '' } }),
-    ...(restartRequested.size === 0 ? {} : { restartRequested: [...restartRequested] }),
-    ...(restartsDue.size === 0 ? {} : { restartsDue: [...restartsDue] }),
-    ...(restartAll.size === 0 ? {} : { restartAll: [...restartAll] }),
-    ...(facts.postStartsDue === undefined ? {} : { postStartsDue: facts.postStartsDue }),
-    ...(facts.isCgroupRemoved === true ? { isCgroupRemoved: true } : {}),
+    blocked: blocked && { ...blocked, message: '' },
+    restartRequested: restartRequested && [...restartRequested],
+    restartsDue: restartsDue && [...restartsDue],
+    restartAll: restartAll && [...restartAll],
+    postStartsDue: facts.postStartsDue,
+    isCgroupRemoved: facts.isCgroupRemoved,
     resizeRefusal: facts.resizeRefusal,
     podResources: facts.podResources,
     nowMs: facts.nowMs,
     bootId: facts.bootId,
     limits: facts.limits,
-  }
-}
-
-/** What factsToJson wrote, maybe read back from JSON text. */
-export function factsFromJson({ restartRequested, restartsDue, restartAll, ...facts }: FactsJson): PodFacts {
-  return {
-    ...facts,
-    restartRequested: new Set(restartRequested),
-    restartsDue: new Set(restartsDue),
-    restartAll: new Set(restartAll),
   }
 }
 
@@ -89,65 +70,37 @@ function actionToJson(action: PodAction) {
   }
 }
 
-function reducePod({ apiVersion, kind, metadata, spec }: Pod): Pod {
+function reducePod({ metadata, spec }: Pod) {
+  const { name, namespace } = metadata
+  const { restartPolicy, terminationGracePeriodSeconds, hostNetwork, resources } = spec
   return {
-    apiVersion,
-    kind,
-    metadata: { name: metadata.name, namespace: metadata.namespace, labels: {}, annotations: {} },
+    metadata: { name, namespace },
     spec: {
       initContainers: spec.initContainers.map((container) => reduceContainer(container)),
       containers: spec.containers.map((container) => reduceContainer(container)),
       ephemeralContainers: spec.ephemeralContainers.map((container) => reduceContainer(container)),
-      restartPolicy: spec.restartPolicy,
-      terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds,
-      dnsPolicy: spec.dnsPolicy,
-      enableServiceLinks: spec.enableServiceLinks,
-      hostNetwork: spec.hostNetwork,
-      hostPID: spec.hostPID,
-      hostIPC: spec.hostIPC,
-      shareProcessNamespace: spec.shareProcessNamespace,
-      setHostnameAsFQDN: spec.setHostnameAsFQDN,
-      volumes: [],
-      imagePullSecrets: [],
-      hostAliases: [],
-      ...(spec.resources === undefined ? {} : { resources: spec.resources }),
+      restartPolicy,
+      terminationGracePeriodSeconds,
+      hostNetwork,
+      resources,
     },
   }
 }
 
-/** Deciders only check whether there is a probe. */
-const someProbe: Probe = {
-  initialDelaySeconds: 0,
-  timeoutSeconds: 1,
-  periodSeconds: 10,
-  successThreshold: 1,
-  failureThreshold: 3,
-}
-
-function reduceContainer(spec: ContainerSpec): ContainerSpec {
-  const { imagePullPolicy, restartPolicy } = spec
+function reduceContainer(spec: ContainerSpec) {
+  const { name, image, imagePullPolicy, restartPolicy, restartPolicyRules, resources, resizePolicy } = spec
   return {
-    name: spec.name,
-    image: spec.image,
-    ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
-    ...(restartPolicy === undefined ? {} : { restartPolicy }),
-    restartPolicyRules: spec.restartPolicyRules,
-    resources: spec.resources,
-    resizePolicy: spec.resizePolicy,
-    ...(spec.livenessProbe === undefined ? {} : { livenessProbe: someProbe }),
-    ...(spec.readinessProbe === undefined ? {} : { readinessProbe: someProbe }),
-    ...(spec.startupProbe === undefined ? {} : { startupProbe: someProbe }),
-    command: [],
-    args: [],
-    ports: [],
-    env: [],
-    envFrom: [],
-    volumeMounts: [],
-    terminationMessagePath: '',
-    terminationMessagePolicy: spec.terminationMessagePolicy,
-    stdin: spec.stdin,
-    stdinOnce: spec.stdinOnce,
-    tty: spec.tty,
+    name,
+    image,
+    imagePullPolicy,
+    restartPolicy,
+    restartPolicyRules,
+    resources,
+    resizePolicy,
+    // Only whether there is a probe counts.
+    livenessProbe: spec.livenessProbe && {},
+    readinessProbe: spec.readinessProbe && {},
+    startupProbe: spec.startupProbe && {},
   }
 }
 

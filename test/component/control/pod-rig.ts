@@ -6,8 +6,7 @@ import { defaultConfig } from '../../../src/config/options.ts'
 import type { PoddConfig } from '../../../src/config/options.ts'
 import type { LogFields } from '../../../src/base/logger.ts'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
-import { factsFromJson, planToJson } from '../../../src/decide/plan/facts-json.ts'
-import type { FactsJson } from '../../../src/decide/plan/facts-json.ts'
+import { planToJson } from '../../../src/decide/plan/facts-json.ts'
 import { CriError } from '../../../src/runtime/cri-runtime.ts'
 import { MakingCalls } from '../../../src/control/runtime/runtime-access.ts'
 import { RuntimePulse } from '../../../src/control/runtime/runtime-watch.ts'
@@ -42,6 +41,7 @@ import type { ObjectRules } from '../../../src/decide/sources/merge-snapshots.ts
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { noCredentials, plainPodHost } from '../../support/plain-pod-host.ts'
+import { factsFromLog } from '../../support/pod-builders.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { MemoryRecords, MemoryRevisions } from './memory-records.ts'
 
@@ -187,9 +187,9 @@ export class PodRig {
     if (facts === undefined) return
     this.decisions += 1
     this.decision = JSON.stringify({ facts, plan })
-    const logged: { facts: FactsJson; plan: unknown } = JSON.parse(this.decision)
-    const replayed = planToJson(computePodActions(factsFromJson(logged.facts)))
-    if (!sameData(replayed, logged.plan)) this.failures.push({ logged, replayed })
+    const logged: unknown = JSON.parse(JSON.stringify(plan))
+    const replayed = planToJson(computePodActions(factsFromLog(JSON.stringify(facts))))
+    if (!sameData(replayed, logged)) this.failures.push({ decision: this.decision, replayed })
   }
 
   /** Whether there is such a pod, that has not ended and isn't ending already. */

@@ -2,15 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { computeEndingActions, computeTerminationWaves } from '../../../../src/decide/plan/ending.ts'
 import { computePodActions } from '../../../../src/decide/plan/compute-pod-actions.ts'
-import { factsFromJson, factsToJson, planToJson } from '../../../../src/decide/plan/facts-json.ts'
-import type { FactsJson } from '../../../../src/decide/plan/facts-json.ts'
+import { factsToJson, planToJson } from '../../../../src/decide/plan/facts-json.ts'
 import { hasFinished } from '../../../../src/decide/plan/progress.ts'
 import { deriveStatus } from '../../../../src/decide/status/derive-status.ts'
 import type { PodAction, PodPlan } from '../../../../src/decide/plan/pod-action.ts'
 import { backoffLimits, computeRestartTiming } from '../../../../src/decide/plan/backoff.ts'
 import type { ObservedContainer } from '../../../../src/pod/state/observed.ts'
 import type { BackoffEntry } from '../../../../src/pod/state/pod-record.ts'
-import { bootId, nowMs, statusFacts } from '../../../support/pod-builders.ts'
+import { bootId, factsFromLog, nowMs, statusFacts } from '../../../support/pod-builders.ts'
 import { someEvents, somePod } from './arbitrary-pod.ts'
 import { PodModel } from './pod-model.ts'
 
@@ -198,8 +197,7 @@ describe('a pod to which anything may happen', () => {
     fc.assert(
       fc.property(somePast, (model) => {
         const facts = model.facts()
-        const logged: FactsJson = JSON.parse(JSON.stringify(factsToJson(facts)))
-        const replayed = computePodActions(factsFromJson(logged))
+        const replayed = computePodActions(factsFromLog(JSON.stringify(factsToJson(facts))))
         expect(planToJson(replayed)).toEqual(planToJson(computePodActions(facts)))
       }),
       runs,
