@@ -130,9 +130,9 @@ make_deb() { # ARCH TREE
   gzip -n -9 <"$2/NOTICES" >"$share/doc/podd/NOTICES.gz"
   printf 'podd (%s) stable; urgency=medium\n\n  * podd %s; CHANGELOG.md of its repository says what is new.\n\n -- The podd developers <podd@podd.dev>  %s\n' \
     "$version" "$version" "$(date -R -d "@$SOURCE_DATE_EPOCH")" | gzip -n -9 >"$share/doc/podd/changelog.gz"
-  printf 'podd is under the Apache License, version 2.0; see /usr/share/common-licenses/Apache-2.0.\nCopyright: the podd developers\n\nWhat it contains of others: NOTICES.gz beside this file.\n' >"$share/doc/podd/copyright"
-  # Node is linked with its own libraries, as Node.js is released.
-  printf 'podd: embedded-library *\n' >"$share/lintian/overrides/podd"
+  printf 'podd is under the Apache License, version 2.0; see /usr/share/common-licenses/Apache-2.0.\n\nCopyright 2026 The podd developers\n\nWhat it contains of others: NOTICES.gz beside this file.\n' >"$share/doc/podd/copyright"
+  # Node as Node.js releases it: with libraries of its own, at an address that is its own.
+  printf 'podd: embedded-library *\npodd: hardening-no-pie *\n' >"$share/lintian/overrides/podd"
   sums "$root" md5sum >"$root/DEBIAN/md5sums"
   echo /etc/podd/config.yaml >"$root/DEBIAN/conffiles"
   cp packaging/debian/{postinst,prerm} "$root/DEBIAN/"

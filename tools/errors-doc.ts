@@ -37,6 +37,16 @@ const sections: readonly {
         'The daemon accepts connections and does not answer: it is stopped (`kill -STOP`), hangs, or the host is overloaded.',
         'Check its state; `systemctl restart podd` restarts it, and the pods keep running.',
       ),
+      entry(
+        'UPGRADE_REFUSED',
+        '`podd upgrade` changed nothing: the release is not signed by a trusted key, is not what its checksum says, or is for another kind of installation.',
+        'Take the release from its origin again; name its key with `--key`.',
+      ),
+      entry(
+        'UPGRADE_FAILED',
+        'The new podd was not healthy within a minute, or had not adopted all pods; `podd upgrade` went back to the version before.',
+        'See its log (`journalctl -u podd`).',
+      ),
       entry('DAEMON_STUCK', 'The daemon does not end after SIGTERM.', 'Check its log; end it by hand.'),
       entry(
         'DAEMON_UNKNOWN',

@@ -111,6 +111,8 @@ export const errorCodes = [
   'STOPPED',
   'SUB_PATH',
   'UNREADABLE',
+  'UPGRADE_FAILED',
+  'UPGRADE_REFUSED',
   'UPDATE_REFUSED',
   'USAGE',
   'USER_RANGE',

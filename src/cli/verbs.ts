@@ -125,6 +125,11 @@ export const verbs: readonly VerbEntry[] = [
     "Show the daemon's state and problems",
     async () => (await import('./verbs/status.ts')).statusVerb,
   ),
+  entry(
+    'upgrade',
+    'Replace podd by another release, or go back',
+    async () => (await import('./verbs/upgrade.ts')).upgradeVerb,
+  ),
   entry('completion', 'Print the completion for a shell', async () =>
     (await import('./completion.ts')).createCompletionVerb(verbs),
   ),

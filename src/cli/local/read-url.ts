@@ -1,4 +1,6 @@
-import { PoddError } from '../../base/errors.ts'
+import type { Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { errorMessage, PoddError } from '../../base/errors.ts'
 import { getOnce } from '../../sources/http/http-get.ts'
 import { HttpRoutes } from '../../sources/http/http-routes.ts'
 import { parseSourceUrl, showUrl } from '../../base/http.ts'
@@ -19,6 +21,53 @@ export async function readUrl(name: string, { env, clock, signal }: VerbContext)
     if (answer.kind === 'content') return answer.bytes
     const { message, hint } = answer.kind === 'failed' ? answer : { message: 'nothing came', hint: undefined }
     throw new PoddError('UNREADABLE', `cannot read ${showUrl(name)}: ${message}`, { hint })
+  } finally {
+    await routes.destroy()
+  }
+}
+
+/** The longest that one file may take to come, and how often its server may lead elsewhere. */
+const fileTimeoutMs = 3_600_000
+const maxRedirects = 5
+
+/**
+ * Writes what a URL has into a stream, however long it is: what comes has to be verified. A URL with https leads to others with
+ * https alone. Throws PoddError UNREADABLE.
+ */
+export async function saveUrl(
+  name: string,
+  to: Writable,
+  { env, clock, signal }: VerbContext,
+): Promise<void> {
+  let { url } = parse(name)
+  const routes = new HttpRoutes(env)
+  using deadline = answerDeadline(clock, fileTimeoutMs)
+  const either = AbortSignal.any([signal, deadline.signal])
+  const refuse = (message: string, cause?: unknown): PoddError =>
+    new PoddError('UNREADABLE', `cannot read ${showUrl(name)}: ${message}`, { cause })
+  try {
+    for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
+      const { dispatcher } = await routes.find(url)
+      const path = `${url.pathname}${url.search}`
+      const { statusCode, headers, body } = await dispatcher.request({
+        origin: url.origin,
+        path,
+        method: 'GET',
+        signal: either,
+      })
+      if (statusCode === 200) return await pipeline(body, to, { signal: either })
+      await body.dump()
+      const { location } = headers
+      if (statusCode < 300 || statusCode > 399 || typeof location !== 'string')
+        throw refuse(`the server answered ${statusCode}`)
+      const next = new URL(location, url)
+      if (next.protocol !== url.protocol) throw refuse(`it leads from ${url.protocol} to ${next.protocol}`)
+      url = next
+    }
+    throw refuse(`the server redirects more than ${maxRedirects} times`)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error instanceof PoddError ? error : refuse(errorMessage(error), error)
   } finally {
     await routes.destroy()
   }

@@ -17,6 +17,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/store/state-report.ts': 'what the others write with',
   'src/cli/verbs/apply.ts': 'a manifest of the user’s, which a source reads',
   'src/cli/verbs/support-bundle.ts': 'for people',
+  'src/cli/local/upgrade.ts': 'a release of podd, which is verified after it was written',
   'src/cli/verbs/move-images.ts': 'for people; an archive that is imported and removed',
   'src/runtime/embedded-images.ts': ['containerd/unpacking.json'],
   'src/runtime/network/cni-results.ts': 'in the run directory, which no power cut outlives',

@@ -1,0 +1,272 @@
+/* How `podd upgrade` replaces the program that is installed on this host: what is taken, what is run, and how it is judged. */
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream, existsSync } from 'node:fs'
+import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { PodListObject } from '../../api/resource.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { isSourceUrl } from '../../base/http.ts'
+import { parseSigningKey, signatureSuffix, verifySignature } from '../../base/minisign.ts'
+import type { SigningKey } from '../../base/minisign.ts'
+import { commandOutput } from '../../host/run-command.ts'
+import type { VerbContext } from '../arguments/verb.ts'
+import type { ApiClient } from '../client/client.ts'
+import { readUrl, saveUrl } from './read-url.ts'
+
+/** What an upgrade keeps on the disk: what it was given, and the package of the version before. */
+const cacheDir = '/var/cache/podd'
+/** Where a release is while it is verified and installed. */
+export const releaseDir = join(cacheDir, 'new')
+const sumsName = 'SHA256SUMS'
+const switchTimeoutMs = 900_000
+
+/** How podd came to this host. */
+export interface Installation {
+  readonly kind: 'package' | 'archive'
+  /** Where its program is. */
+  readonly root: string
+}
+
+/** @param root the directory above that of the program's code. Throws PoddError UPGRADE_REFUSED where it isn't installed. */
+export function findInstallation(root: string): Installation {
+  if (root === '/usr/lib/podd') return { kind: 'package', root }
+  if (root === '/opt/podd') return { kind: 'archive', root }
+  throw new PoddError('UPGRADE_REFUSED', `this podd is not an installed one: it runs from ${root}`, {
+    hint: 'run the podd that was installed, by its package or by install.sh',
+  })
+}
+
+/** The keys whose signature on a release counts: those given, or the one that came with the installed release. */
+export async function readReleaseKeys(
+  { root }: Installation,
+  given: readonly string[],
+): Promise<readonly SigningKey[]> {
+  const own = join(root, 'release.pub')
+  if (given.length === 0 && !existsSync(own))
+    throw new PoddError(
+      'UPGRADE_REFUSED',
+      'no key came with this podd by which a release could be verified',
+      {
+        hint: "name the release's public key: --key FILE.pub",
+      },
+    )
+  const texts = given.length === 0 ? [own] : given
+  return Promise.all(
+    texts.map(async (text) => {
+      const key = parseSigningKey(text) ?? parseSigningKey(await readFile(text, 'utf8'))
+      if (key !== undefined) return key
+      throw new PoddError('UPGRADE_REFUSED', `${text} is no public key of minisign`)
+    }),
+  )
+}
+
+/**
+ * Takes a release to where only root can change it, and verifies it there: its checksum stands in the SHA256SUMS beside it, which
+ * one of the keys has signed. Returns its path. Throws PoddError UPGRADE_REFUSED, UNREADABLE.
+ * @param directory where it is taken to; what is there is removed
+ */
+export async function takeRelease(
+  from: string,
+  keys: readonly SigningKey[],
+  directory: string,
+  context: VerbContext,
+): Promise<string> {
+  const name = basename(isSourceUrl(from) ? new URL(from).pathname : from)
+  const beside = (other: string): string =>
+    isSourceUrl(from) ? new URL(other, from).href : join(dirname(from), other)
+  const read = async (place: string): Promise<Uint8Array> =>
+    isSourceUrl(place) ? readUrl(place, context) : readFile(place)
+  const refuse = (message: string, hint?: string): PoddError =>
+    new PoddError('UPGRADE_REFUSED', message, { hint })
+
+  const [sums, signature] = await Promise.all([
+    read(beside(sumsName)),
+    read(beside(`${sumsName}${signatureSuffix}`)),
+  ]).catch((error: unknown) => {
+    const message = `${from} has no ${sumsName} with a signature beside it: ${errorMessage(error)}`
+    throw new PoddError('UPGRADE_REFUSED', message, { cause: error })
+  })
+  const signed = verifySignature(sums, signature, keys)
+  if ('message' in signed)
+    throw refuse(
+      `the signature of ${beside(sumsName)} ${signed.message}`,
+      'take the release from its origin again',
+    )
+  const expected = Buffer.from(sums)
+    .toString('utf8')
+    .split('\n')
+    .map((line) => line.split('  '))
+    .find(([, file]) => file === name)?.[0]
+  if (expected === undefined) throw refuse(`${beside(sumsName)} names no ${name}`)
+
+  await rm(directory, { recursive: true, force: true })
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const taken = join(directory, name)
+  if (isSourceUrl(from)) await saveUrl(from, createWriteStream(taken, { mode: 0o600 }), context)
+  else await copyFile(from, taken)
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(taken), hash)
+  if (hash.digest('hex') === expected) return taken
+  await rm(directory, { recursive: true, force: true })
+  throw refuse(
+    `${from} is not what ${sumsName} says: it is damaged, or was changed`,
+    'take it from its origin again',
+  )
+}
+
+/** The version that a release has by its name. Throws PoddError UPGRADE_REFUSED where it is of another kind or processor. */
+export function versionOfRelease(path: string, { kind }: Installation, arch: string): string {
+  const processor = { x64: 'amd64', arm64: 'arm64' }[arch] ?? arch
+  const pattern =
+    kind === 'package' ? /^podd_([^_]+)_([a-z0-9]+)\.deb$/u : /^podd_([^_]+)_linux_([a-z0-9]+)\.tar\.gz$/u
+  const [, version, itsProcessor] = pattern.exec(basename(path)) ?? []
+  if (version !== undefined && itsProcessor === processor) return version
+  const wanted =
+    kind === 'package' ? `podd_VERSION_${processor}.deb` : `podd_VERSION_linux_${processor}.tar.gz`
+  throw new PoddError('UPGRADE_REFUSED', `${basename(path)} is no release for this podd`, {
+    hint: `this one was installed as ${kind === 'package' ? 'a package' : 'an archive'}, and takes ${wanted}`,
+  })
+}
+
+const previousPackage = join(cacheDir, 'previous.deb')
+
+/** Makes a package of the installed files again, with its own maintainer scripts: dpkg keeps none. $1: where. */
+const repack = `
+work=$(mktemp -d /var/tmp/podd-repack.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+dpkg -L podd | sed 's#^/##; s#^\\.*$#.#' | tar -C / --no-recursion --ignore-failed-read -cf - -T - | tar -C "$work" -xpf -
+mkdir "$work/DEBIAN"
+dpkg-query -s podd | awk '/^[^ ]/ { skip = /^(Status|Conffiles):/ } !skip' >"$work/DEBIAN/control"
+for name in postinst prerm postrm conffiles; do
+  [ ! -e "/var/lib/dpkg/info/podd.$name" ] || cp -p "/var/lib/dpkg/info/podd.$name" "$work/DEBIAN/$name"
+done
+dpkg-deb --root-owner-group -Zgzip -z1 --build "$work" "$1.new" >/dev/null
+mv "$1.new" "$1"
+`
+
+const shell = async (script: string, ...args: readonly string[]): Promise<string> =>
+  commandOutput('/bin/bash', ['-euo', 'pipefail', '-c', script, 'bash', ...args], {
+    timeoutMs: switchTimeoutMs,
+    env: {
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      HOME: '/root',
+      LC_ALL: 'C',
+      DEBIAN_FRONTEND: 'noninteractive',
+      NEEDRESTART_SUSPEND: '1',
+    },
+  })
+
+const installPackage =
+  'apt-get -qq -y --no-install-recommends --allow-downgrades --reinstall -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold install "$1"'
+const installArchive = `
+tar -C "$2" --no-same-owner -xzf "$1"
+"$2"/podd-*/install.sh --no-hello
+`
+
+/** Installs a release, whose daemon takes over from the running one; the version before is kept for `goBack`. */
+export async function switchTo(release: string, { kind }: Installation): Promise<void> {
+  if (kind === 'archive') await shell(installArchive, release, dirname(release))
+  else {
+    await shell(repack, previousPackage)
+    await shell(installPackage, release)
+  }
+  await rm(dirname(release), { recursive: true, force: true })
+}
+
+/** Goes back to the version before, and keeps the present one in its place. */
+export async function goBack({ kind, root }: Installation): Promise<void> {
+  if (kind === 'archive') {
+    await shell('exec "$1/install.sh" --rollback', root)
+    return
+  }
+  if (!existsSync(previousPackage))
+    throw new PoddError(
+      'UPGRADE_REFUSED',
+      'there is no version before: this podd was not installed by `podd upgrade`',
+    )
+  const back = join(cacheDir, 'back.deb')
+  await rename(previousPackage, back)
+  try {
+    await shell(repack, previousPackage)
+    await shell(installPackage, back)
+  } catch (error) {
+    await rename(back, previousPackage)
+    throw error
+  }
+  await rm(back)
+}
+
+/** What of the pods must be the same after a change of podd: of each pod, by its uid, its containers that are ready. */
+export type RunningPods = ReadonlyMap<
+  string,
+  { readonly name: string; readonly containerIds: readonly string[] }
+>
+
+export function runningPods({ items }: PodListObject): RunningPods {
+  return new Map(
+    items.map(({ metadata, status }) => [
+      metadata.uid,
+      {
+        name: `${metadata.namespace}/${metadata.name}`,
+        containerIds: (status.containerStatuses ?? []).flatMap(({ ready, containerID }) =>
+          ready && containerID !== undefined ? [containerID] : [],
+        ),
+      },
+    ]),
+  )
+}
+
+/** Why podd after a change isn't as it was before; undefined where all is well. */
+export function judgeChange(
+  before: RunningPods,
+  after: { readonly version: string; readonly isHealthy: boolean; readonly pods: RunningPods },
+  version: string | undefined,
+): string | undefined {
+  if (version !== undefined && after.version !== version)
+    return `podd ${after.version} answers, not ${version}`
+  if (!after.isHealthy) return 'its runtime is not healthy'
+  const lost = [...before].filter(
+    ([uid, { containerIds }]) =>
+      !containerIds.every((id) => after.pods.get(uid)?.containerIds.includes(id) === true) ||
+      !after.pods.has(uid),
+  )
+  const [first] = lost
+  return first === undefined
+    ? undefined
+    : `${lost.length} of ${before.size} pods are not adopted, such as ${first[1].name}`
+}
+
+/** Asks until all is well, for a while; returns what is wrong at its end. */
+export async function watchChange(
+  before: RunningPods,
+  version: string | undefined,
+  {
+    client,
+    clock,
+    signal,
+    patienceMs,
+  }: {
+    readonly client: ApiClient
+    readonly clock: Clock
+    readonly signal: AbortSignal
+    readonly patienceMs: number
+  },
+): Promise<string | undefined> {
+  const giveUpAtMs = clock.monotonicMs() + patienceMs
+  for (;;) {
+    const wrong = await look(client, signal)
+      .then((after) => judgeChange(before, after, version))
+      .catch((error: unknown) => `podd does not answer: ${errorMessage(error)}`)
+    signal.throwIfAborted()
+    if (wrong === undefined || clock.monotonicMs() >= giveUpAtMs) return wrong
+    await clock.sleep(1000, signal)
+  }
+}
+
+async function look(client: ApiClient, signal: AbortSignal): Promise<Parameters<typeof judgeChange>[1]> {
+  const { version, runtime } = await client.status(signal)
+  const pods = runningPods(await client.getList<PodListObject>('/api/v1/pods', signal))
+  return { version, isHealthy: runtime.healthy, pods }
+}
