@@ -611,6 +611,60 @@ describe('a Job', () => {
     expect(rig.fake.calls('StartContainer')).toHaveLength(3)
   })
 
+  it('that podd recorded, and was killed before it made the pod, has that pod once', async () => {
+    await give(job({}, 'long'))
+    const recorded = rig.jobs
+    const { given } = rig
+    await begin()
+    await rig.kill()
+    rig.jobs = recorded
+    rig.given = given
+    await rig.start()
+    await rig.clock.advance(2000)
+    expect(phases()).toEqual({ 'once-0': 'Running' })
+    expect(JSON.parse(rig.jobs ?? '')).toMatchObject({ jobs: { 'file default/once': { made: 1 } } })
+  })
+
+  it('whose record is lost does not run again while its pod is there', async () => {
+    await give(job())
+    await rig.clock.advance(2000)
+    await rig.kill()
+    rig.jobs = undefined
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(phases()).toEqual({ 'once-0': 'Succeeded' })
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+    expect(rig.shown.jobs.list()).toMatchObject([{ status: { succeeded: 1 } }])
+  })
+
+  it('that ran when the host lost its power has failed once, and is tried again in another pod', async () => {
+    await give(job({}, 'long'))
+    await rig.kill()
+    for (const container of rig.fake.world.containers.values())
+      if (container.state === 'CONTAINER_RUNNING') rig.fake.world.exit(container, 255, 'Unknown')
+    for (const sandbox of rig.fake.world.sandboxes.values()) rig.fake.world.endSandbox(sandbox)
+    rig.host = { bootId: 'boot-2' }
+    await rig.start()
+    await rig.clock.advance(15_000)
+    expect(phases()).toEqual({ 'once-0': 'Failed', 'once-1': 'Running' })
+    expect(rig.shown.jobs.list()).toMatchObject([{ status: { active: 1, failed: 1 } }])
+  })
+
+  it('that has ended while podd was away is counted when it is back, once', async () => {
+    await give(job({}, 'long'))
+    await rig.kill()
+    for (const container of rig.fake.world.containers.values())
+      if (container.state === 'CONTAINER_RUNNING') rig.fake.world.exit(container, 0, 'Completed')
+    await rig.start()
+    await rig.clock.advance(5000)
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(5000)
+    expect(phases()).toEqual({ 'once-0': 'Succeeded' })
+    expect(rig.shown.jobs.list()).toMatchObject([{ status: { succeeded: 1 } }])
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+  })
+
   it('tells each pod of an Indexed Job which it is', async () => {
     await give(job({ completionMode: 'Indexed', completions: 2, parallelism: 2 }))
     expect(rig.pod('once-1-1')).toMatchObject({
