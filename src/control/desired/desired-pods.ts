@@ -83,7 +83,7 @@ export class DesiredPods {
         [...this.workers.all()]
           .filter(({ state }) => state.wantsToGrow)
           .map((worker) => ({ worker, pod: worker.state.classedPod })),
-      onChange: () => this.reviewAdmission(),
+      onChange: () => this.#reviews.ask(),
     })
     this.#queue = new AdmissionQueue(
       workers,

@@ -1,6 +1,7 @@
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import {
+  claimsOf,
   exclusiveClaimProblem,
   findPortClash,
   findShortage,
@@ -133,7 +134,14 @@ function withClashes(
   holders: readonly Holder[],
 ): readonly JudgedVersion[] {
   const all = versions.map((version) => ({ ...version, shares: hostShares(version.pod) }))
-  return all.map((version) => judge(version, all, holders))
+  // Most pods have neither ports nor claims that another could want: they are compared with none.
+  const rivals = all.filter((version) => mayClash(version))
+  const holding = holders.filter((holder) => mayClash(holder))
+  return all.map((version) => (mayClash(version) ? judge(version, rivals, holding) : judge(version, [], [])))
+}
+
+function mayClash({ shares, pod }: Holder): boolean {
+  return shares.ports.length > 0 || claimsOf(pod.spec).length > 0
 }
 
 function judge(
