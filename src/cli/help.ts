@@ -32,13 +32,13 @@ export function verbHelp(verb: Verb, width?: number): string {
   const { help, usage, flags, actions = [], more, examples } = verb
   const most = lineWidth(width)
   const isWithOptions = flags.some(({ isOfRun }) => isOfRun === true)
-  const ofRun: HelpSection['rows'] = isWithOptions
-    ? [['podd run --help', 'Lists the flags of podd run, which are taken too.']]
-    : []
+  const ofRun: HelpSection['rows'] = isWithOptions ? [['    --…', 'The other flags of `podd run`.']] : []
   const sections: readonly HelpSection[] = [
-    { title: 'Flags', rows: flagRows([...flags.filter(({ isOfRun }) => isOfRun !== true), ...globalFlags]) },
+    {
+      title: 'Flags',
+      rows: [...flagRows([...flags.filter(({ isOfRun }) => isOfRun !== true), ...globalFlags]), ...ofRun],
+    },
     { title: 'Actions', rows: actions.map(({ verb: action }) => [action.usage, summaryOf(action)]) },
-    { title: 'More flags', rows: ofRun },
     ...(more === undefined ? [] : [more]),
     { title: 'Examples', rows: examples.map(([command, does]) => [`podd ${command}`, does]) },
   ]

@@ -34,12 +34,17 @@ export const configFlags: readonly FlagSpec[] = [
 ]
 
 /** What a verb about a podd that may not answer needs to find it. */
-const placeFlags: readonly string[] = [configFlag.name, 'root-dir', 'run-dir', 'container-runtime-endpoint']
+const placeDocs: Readonly<Record<string, string>> = {
+  [configFlag.name]: 'The config file; by default /etc/podd/config.yaml.',
+  'root-dir': 'Where podd keeps its state.',
+  'run-dir': 'Where its socket is.',
+}
 
-/** The same for verbs that want the places of a podd: only these stand in their help. */
-export const placeConfigFlags: readonly FlagSpec[] = configFlags.map((flag): FlagSpec =>
-  placeFlags.includes(flag.name) ? flag : Object.assign({}, flag, { isOfRun: true as const }),
-)
+/** The flags of options, for verbs that want the places of a podd: only these stand in their help. */
+export const placeConfigFlags: readonly FlagSpec[] = configFlags.map((flag): FlagSpec => {
+  const doc = placeDocs[flag.name]
+  return Object.assign({}, flag, doc === undefined ? { isOfRun: true as const } : { doc })
+})
 
 /** The options without a flag, each with its values. */
 export const fileOnlyFields: HelpSection['rows'] = listOptions().flatMap(([, option]) => {

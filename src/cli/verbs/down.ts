@@ -5,25 +5,18 @@ import { counted } from '../output/table.ts'
 
 export const downVerb: Verb = {
   usage: 'down [--grace-period SECONDS] [--all] [FLAGS]',
-  help: `Terminates all pods within their grace periods, then stops the embedded containerd, and cleans up what they used;
-works with and without a running daemon. Manifests, images and volumes are kept: the next \`podd run\` starts the pods
-again, also those that had completed, from the beginning. Pods that were written over the API and have completed or
-failed for good are kept as they are, with their logs, and don't run again; with --all they are removed as well. With --socket or PODD_SOCKET it stops the
-podd that listens there, which reports its own directories. Otherwise the flags of \`podd run\` and the config file name
-them; a file with errors suffices if it names them.`,
+  help: `Ends all pods within their grace periods, then the embedded containerd, with and without a running daemon. Manifests,
+images and volumes stay: the next \`podd run\` starts the pods again, from the beginning. Pods of the API that have ended
+stay as they are, unless --all removes them. --socket says which podd; else these flags and the config file do.`,
   flags: [
-    { name: 'grace-period', label: 'SECONDS', doc: "Overrides each pod's own grace period." },
+    { name: 'grace-period', label: 'SECONDS', doc: "Instead of each pod's own." },
     {
       name: 'all',
-      doc: 'Also removes pods of the API that have completed; the next `podd run` runs them again.',
+      doc: 'Removes ended pods of the API, too.',
     },
     ...placeConfigFlags,
   ],
-  examples: [
-    ['down', 'stop everything'],
-    ['down --grace-period 2', 'within a short grace period'],
-    ['down --socket /run/other/podd.sock', 'stop the podd that listens there'],
-  ],
+  examples: [['down', 'end everything; `podd run` starts it again']],
   async run(context) {
     const { args, daemon, signal, notify } = context
     args.refuseMore('down')

@@ -592,6 +592,12 @@ describe('wrong usage', () => {
     }
   })
 
+  it('has a help of podd down that a screen of 24 lines shows whole', async () => {
+    const verb = await verbs.find(({ name }) => name === 'down')?.load()
+    if (verb === undefined) throw new Error('no such verb')
+    expect(verbHelp(verb, 80).trimEnd().split('\n').length).toBeLessThan(24)
+  })
+
   it.each([60, 80, 200])('is helped by lines that a terminal of %i columns shows whole', async (width) => {
     for (const verb of verbs) {
       const lines = verbHelp(await verb.load(), width).split('\n')
@@ -1760,7 +1766,7 @@ docs/OPTIONS.md lists the fields.
       ['rootDir: data'],
       ['rootdir: /data'],
       ['containerRuntimeEndpoint: tcp://box'],
-      ['kind: PoddConfiguration'],
+      ['kind: PoddConfig'],
       ['maxPods: [1'],
     ])('does nothing where that can not be told: %s', async (line) => {
       const { requests, outcome } = await down('', line)
