@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import type { WebSocket } from 'ws'
 import { parseApiReason } from '../../api/resource.ts'
@@ -246,8 +247,7 @@ export class ApiClient {
     if (error instanceof PoddError) return error
     const code = errorCode(error)
     if (code === 'ENOENT' || code === 'ECONNREFUSED') {
-      const hint =
-        'Start it with `systemctl start podd`, or in this terminal with `sudo podd run`. --socket picks another one.'
+      const hint = `Start it with \`${startCommand()}\`, or in this terminal with \`sudo podd run\`. --socket picks another one.`
       const message = `podd isn't running: no daemon listens at ${this.socketPath}`
       return new PoddError('DAEMON_NOT_RUNNING', message, { cause: error, hint })
     }
@@ -272,9 +272,18 @@ export class ApiClient {
   #silent(cause: unknown): PoddError {
     return new PoddError('DAEMON_SILENT', `podd at ${this.socketPath} does not answer`, {
       cause,
-      hint: `It is stopped, hangs, or the host is overloaded. \`fuser ${this.socketPath}\` names the process; \`systemctl restart podd\` restarts it, and the pods keep running.`,
+      hint: `It is stopped, hangs, or the host is overloaded. \`fuser ${this.socketPath}\` names the process; ${hasSystemd() ? '`systemctl restart podd` restarts it' : `kill that, and start it again: \`${startCommand()}\``}, and the pods keep running.`,
     })
   }
+}
+
+function hasSystemd(): boolean {
+  return existsSync('/run/systemd/system')
+}
+
+/** Without systemd, what install.sh does. */
+function startCommand(): string {
+  return hasSystemd() ? 'systemctl start podd' : 'setsid podd run >>/var/log/podd.log 2>&1 &'
 }
 
 /** How long a response may take before podd's health is checked, and the interval of these checks. */

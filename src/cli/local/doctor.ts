@@ -167,7 +167,8 @@ export async function gatherExternalFacts(
   const unknown = { cniConfDir: undefined, cgroupDriver: undefined, sandboxImage: undefined }
   const socketPath = /^unix:\/\/(.+)$/.exec(endpoint)?.[1]
   if (socketPath !== undefined && !existsSync(socketPath)) {
-    const hint = `Start the runtime (systemctl start containerd), or let podd run one: ${embeddedFlag}.`
+    const how = existsSync('/run/systemd/system') ? ' (systemctl start containerd)' : ''
+    const hint = `Start the runtime${how}, or let podd run one: ${embeddedFlag}.`
     return { ...silent, ...unknown, failure: { message: `there is no socket at ${socketPath}`, hint } }
   }
   try {

@@ -454,7 +454,7 @@ describe('podd without a daemon', () => {
     ])
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
     expect(stderr).toContain("podd isn't running")
-    expect(stderr).toContain('systemctl start podd')
+    expect(stderr).toMatch(/`(?:systemctl start podd|setsid podd run >>\/var\/log\/podd\.log 2>&1 &)`/u)
   })
 
   it('still knows its version', async () => {

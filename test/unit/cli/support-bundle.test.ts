@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, vi } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
@@ -74,10 +77,19 @@ describe('a support bundle', () => {
     for (const name of ['TOKEN', 'PIN', 'Authorization']) expect(bundle).toContain(name)
   })
 
+  it('has the log of a podd without systemd', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'podd-log-'))
+    const path = join(directory, 'podd.log')
+    writeFileSync(path, 'what podd said')
+    const logs = await readLogs('/nowhere/root', '/nowhere/run', path)
+    rmSync(directory, { recursive: true })
+    expect(logs).toContainEqual({ path: 'logs/podd-plain.log', kind: 'text', content: 'what podd said' })
+  })
+
   it('says why it has no log', async () => {
     vi.stubEnv('PATH', '')
     try {
-      const logs = await readLogs('/nowhere/root', '/nowhere/run')
+      const logs = await readLogs('/nowhere/root', '/nowhere/run', '/nowhere/podd.log')
       expect(logs.map(({ path }) => path)).toEqual(['logs/podd.log', 'logs/containerd-unit.log'])
       for (const { content } of logs) expect(content).toContain('left out: cannot run journalctl')
     } finally {

@@ -510,6 +510,14 @@ describe('checkHost', () => {
       'hostnamectl set-hostname my-pi',
     ],
     [
+      'such a name where there is no systemd',
+      { name: { host: 'My_Pi', node: 'my-pi', isConfigured: false }, hasSystemd: false },
+      'host-name',
+      'warning',
+      'name My_Pi is no DNS name',
+      'hostname my-pi, and the same in /etc/hostname',
+    ],
+    [
       'a resolver on the loopback',
       { resolver: { path: '/etc/resolv.conf', servers: ['127.0.0.1'], isUnreachable: true } },
       'resolver',
