@@ -168,7 +168,9 @@ export function toPodObject(
 /** The specs of manifests as an API server shows them: with its defaults. A manifest is one object for as long as its pod runs by it. */
 const shownSpecs = new WeakMap<JsonObject, JsonObject>()
 
-function shownSpec({ manifest, debuggers = [] }: PodRecord): JsonObject {
+function shownSpec({ manifest, source, owner, debuggers = [] }: PodRecord): JsonObject {
+  // What was written over the API has them already; its generation is counted by comparison with what was written.
+  if (source === 'api' && owner === undefined) return objectOrEmpty(manifest['spec'])
   const spec =
     shownSpecs.get(manifest) ?? objectOrEmpty(defaultManifest({ ...manifest, kind: 'Pod' })['spec'])
   shownSpecs.set(manifest, spec)

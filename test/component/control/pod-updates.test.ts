@@ -502,4 +502,12 @@ describe('a pod as the API shows it', () => {
     })
     expect(rig.records.named('web')?.manifest).not.toHaveProperty('spec.restartPolicy')
   })
+
+  it('is as it was written where that was over the API: its generation is counted by that', async () => {
+    const written = new PodRig({ sources: ['api'] })
+    await written.start()
+    await written.put('api', podManifest('web'))
+    expect(written.pod('web').spec['containers']).toEqual([{ name: 'main', image: 'app:1' }])
+    expect(written.pod('web').spec).not.toHaveProperty('serviceAccountName')
+  })
 })
