@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { UnitObject } from '../../src/api/sources.ts'
+import { shell } from '../support/podd-program.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
@@ -36,7 +37,9 @@ describePodd('apply, diff, wait and delete', { config: { updates: { minReady: '2
     const changed = await podd.cli('diff', '-f', first)
     expect(changed).toMatchObject({
       code: 1,
-      stdout: 'replace  pod default/web: spec.containers[0].command[2]\n',
+      stdout: expect.stringMatching(
+        /^replace {2}pod default\/web: spec\.containers\[0\]\.command\[2\] .+ -> .+\n$/u,
+      ),
     })
     await podd.cliOk('apply', '-f', first, '--wait')
     expect(podd.lines('web').map((line) => line.split(' ')[1])).toEqual(['start', 'end', 'again'])
@@ -46,6 +49,33 @@ describePodd('apply, diff, wait and delete', { config: { updates: { minReady: '2
     expect(await podd.findPod('web')).toBeUndefined()
     expect(existsSync(join(podd.manifests, 'web.yaml'))).toBe(false)
     expect(existsSync(first)).toBe(true)
+  })
+
+  it('look into a pod of a file, which no restart of podd ends, and kill one that would take its time', async () => {
+    const podd = rig()
+    const spec = { terminationGracePeriodSeconds: 300 }
+    podd.drop(
+      'slow',
+      shellPod('slow', podd.shared, "trap '' TERM; while :; do sleep 1000000; done", { spec }),
+    )
+    await podd.untilReady('slow')
+    const looked = ['debug', 'slow', '-i', '-c', 'look', '--image', shell, '--target', 'main']
+    expect(await podd.cliOk(...looked, '--', 'sh', '-c', 'tr "\\0" " " </proc/1/cmdline; echo')).toContain(
+      'TERM',
+    )
+    expect(await podd.cli('diff', '-f', join(podd.manifests, 'slow.yaml'))).toMatchObject({ code: 0 })
+    const before = await podd.findPod('slow')
+    expect(await podd.cliOk('restart-daemon')).toContain(`runs again (pid ${podd.daemonPid})`)
+    const after = await podd.untilReady('slow')
+    const ids = (pod: typeof before) => pod?.status.containerStatuses?.map(({ containerID }) => containerID)
+    expect(ids(after)).toEqual(ids(before))
+    expect(after.spec['ephemeralContainers']).toMatchObject([{ name: 'look' }])
+    const sinceMs = Date.now()
+    expect(await podd.cliOk('delete', 'pod', 'slow', '--grace-period=0', '--force')).toBe(
+      'pod "slow" deleted\n',
+    )
+    expect(Date.now() - sinceMs).toBeLessThan(120_000)
+    expect(await podd.findPod('slow')).toBeUndefined()
   })
 
   it('tell at once, with the last lines of its log, that what was written crashes', async () => {

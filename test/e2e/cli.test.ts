@@ -48,8 +48,8 @@ describePodd('the command line', {}, (rig) => {
     expect(row.slice(0, 4)).toEqual(['web', '2/2', 'Running', '0'])
     expect(row[4]).toMatch(/^\d+m?s?/u)
     const [wideHeader, wide = []] = rows(await podd.cliOk('get', 'pods', 'web', '-o', 'wide'))
-    expect(wideHeader?.slice(5)).toEqual(['IP', 'NODE', 'READINESS GATES', 'SOURCE'])
-    expect(wide.slice(5)).toEqual([pod.status.podIP, 'box', '<none>', join(podd.manifests, 'web.yaml')])
+    expect(wideHeader?.slice(5)).toEqual(['IP', 'SOURCE'])
+    expect(wide.slice(5)).toEqual([pod.status.podIP, join(podd.manifests, 'web.yaml')])
     expect(await podd.cliOk('get', 'pod/web', '-o', 'name')).toBe('pod/web\n')
     expect((await podd.cliOk('get', 'pods', '-A')).split('\n')[0]).toMatch(/^NAMESPACE +NAME/u)
 

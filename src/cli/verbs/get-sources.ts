@@ -56,23 +56,27 @@ function listSources(
 ): Listing {
   const age = (time: string | undefined): string => (time === undefined ? '<none>' : formatAgeOf(time, nowMs))
   return {
-    columns: titled(
-      'NAME STATE PODS OBJECTS ERRORS PENDING ANSWERED REVISION ACTIVE OFFERED PLACE'.split(' '),
-      ['MODE', 'LAST GOOD', 'ETAG', 'MESSAGE'],
-    ),
+    columns: titled('NAME STATE PODS ERRORS PENDING ANSWERED ACTIVE OFFERED PLACE'.split(' '), [
+      'OBJECTS',
+      'REVISION',
+      'MODE',
+      'LAST GOOD',
+      'ETAG',
+      'MESSAGE',
+    ]),
     rows: sources.map(({ metadata, spec, status }) => [
       metadata.name,
       formatState(status, nowMs),
       String(status.pods),
-      String(status.objects),
       status.errorsSince === undefined
         ? String(status.errors)
         : `${status.errors} (${age(status.errorsSince)})`,
       formatPending(status.pending),
       age(status.lastAnswerTime),
-      status.hash?.slice(0, 12) ?? '<none>',
       ...formatUnits(units.filter((unit) => unit.spec.source === metadata.name)),
       spec.place,
+      String(status.objects),
+      status.hash?.slice(0, 12) ?? '<none>',
       status.mode,
       status.lastGood ? 'yes' : 'no',
       status.etag ?? '<none>',

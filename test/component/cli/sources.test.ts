@@ -81,10 +81,10 @@ describe('podd get sources', () => {
     const { stdout, stderr, exitCode } = await podd('get', 'sources')
     expect([exitCode, stderr]).toEqual([0, 'http:fleet: revision 4 failed\n'])
     expect(stdout.split('\n').map((line) => line.replaceAll(/ {2,}/gu, ' | '))).toEqual([
-      'NAME | STATE | PODS | OBJECTS | ERRORS | PENDING | ANSWERED | REVISION | ACTIVE | OFFERED | PLACE',
-      'file | Following | 2 | 1 | 0 | <none> | 120m | 0123456789ab | newest | newest | /etc/pods',
-      'http:fleet | Failing (120m) | 2 | 1 | 1 (3h) | <none> | <none> | <none> | 3 | 4 | /etc/pods',
-      'file:edge | Held (120m) | 2 | 1 | 0 | +1 ~2 | <none> | <none> | <none> | <none> | /etc/pods',
+      'NAME | STATE | PODS | ERRORS | PENDING | ANSWERED | ACTIVE | OFFERED | PLACE',
+      'file | Following | 2 | 0 | <none> | 120m | newest | newest | /etc/pods',
+      'http:fleet | Failing (120m) | 2 | 1 (3h) | <none> | <none> | 3 | 4 | /etc/pods',
+      'file:edge | Held (120m) | 2 | 0 | +1 ~2 | <none> | <none> | <none> | /etc/pods',
       '',
     ])
   })
