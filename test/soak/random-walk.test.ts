@@ -13,7 +13,7 @@ describe.each(seeds)('seed %i', (seed) => {
       const options = { seed, operations, killContainerd: true, freezeContainerd: true }
       const done = await new RandomWalk(rig(), options).run()
       console.log(done)
-      expect(done).toContain(`${operations} operations`)
+      expect(done).toContain(`${operations} steps`)
     })
   })
 })

@@ -3,32 +3,29 @@ import { expect } from 'vitest'
 import { podIdentity } from './pod-identity.ts'
 import { conditionOf, containerOf } from './podd-rig.ts'
 import type { PoddRig } from './podd-rig.ts'
+import { pick } from './seeded-random.ts'
+import type { Moment, Struck } from './seeded-random.ts'
 import { podOf, shellContainer, shellPod, wordsOf } from './shell-pods.ts'
 
 /** What podd is in the middle of when it is killed. */
-export interface Moment {
+interface AdoptionMoment extends Moment {
   readonly kind: 'quiet' | 'start' | 'end' | 'change' | 'adoption'
-  /** The kill falls within this time. */
-  readonly withinMs: number
   /** The pod that comes, goes or changes. */
   readonly pod?: string
 }
 
-const kinds: readonly Moment['kind'][] = ['quiet', 'start', 'end', 'change', 'adoption']
+const kinds: readonly AdoptionMoment['kind'][] = ['quiet', 'start', 'end', 'change', 'adoption']
 
 /** Pods that must outlive every SIGKILL of podd as they are, and pods that come, change and go while it falls. */
-export class AdoptionRounds {
+export class AdoptionRounds implements Struck<AdoptionMoment> {
   readonly #rig: PoddRig
-  readonly #random: () => number
   readonly #steady = new Map<string, object>()
   /** Pods that came and are to stay, and how often each was to start: once, and once for each change. */
   readonly #coming = new Map<string, number>()
-  readonly #counts = new Map<string, number>()
-  kills = 0
+  #kills = 0
 
-  constructor(rig: PoddRig, random: () => number) {
+  constructor(rig: PoddRig) {
     this.#rig = rig
-    this.#random = random
   }
 
   async open(): Promise<void> {
@@ -59,10 +56,9 @@ export class AdoptionRounds {
     for (const pod of await podd.pods()) this.#steady.set(pod.metadata.name, podIdentity(pod))
   }
 
-  /** Begins something for the kill to fall into. */
-  async begin(round: number): Promise<Moment> {
+  async begin(round: number, random: () => number): Promise<AdoptionMoment> {
     const podd = this.#rig
-    const kind = kinds[Math.floor(this.#random() * kinds.length)] ?? 'quiet'
+    const kind = pick(random, kinds)
     const [known, starts = 0] = [...this.#coming][0] ?? []
     switch (kind) {
       case 'start': {
@@ -85,7 +81,7 @@ export class AdoptionRounds {
         return { kind, pod: known, withinMs: 1500 }
       }
       case 'adoption':
-        await this.#kill()
+        await this.strike()
         podd.launch()
         return { kind, withinMs: 2000 }
       case 'quiet':
@@ -93,33 +89,19 @@ export class AdoptionRounds {
     }
   }
 
-  async killAndJudge(round: number, moment: Moment): Promise<void> {
-    const podd = this.#rig
-    await this.#kill()
-    if (this.#random() < 0.3) await sleep(this.#random() * 1000)
-    await podd.startDaemon()
-    this.#counts.set(moment.kind, (this.#counts.get(moment.kind) ?? 0) + 1)
-    try {
-      await this.#judge(moment)
-    } catch (error) {
-      throw new Error(`round ${round}: killed in ${JSON.stringify(moment)}: ${String(error)}`, {
-        cause: error,
-      })
-    }
-  }
-
-  counts(): string {
-    const counts = [...this.#counts].map(([kind, count]) => `${count} in ${kind}`)
-    return `podd was killed ${this.kills} times (${counts.join(', ')}): no container was restarted, doubled or forgotten`
-  }
-
-  async #kill(): Promise<void> {
+  async strike(): Promise<void> {
     await this.#rig.stopDaemon('SIGKILL')
-    this.kills += 1
+    this.#kills += 1
   }
 
-  async #judge({ kind, pod }: Moment): Promise<void> {
+  outcome(): string {
+    return `podd was killed ${this.#kills} times, and no container was restarted, doubled or forgotten`
+  }
+
+  async judge(_round: number, { kind, pod }: AdoptionMoment, random: () => number): Promise<void> {
     const podd = this.#rig
+    if (random() < 0.3) await sleep(random() * 1000)
+    await podd.startDaemon()
     if (pod !== undefined && kind === 'end') {
       await podd.untilGone(pod)
       // One that was killed before it started never does.

@@ -10,7 +10,7 @@ import { ProcessLedger } from './process-ledger.ts'
 import type { ProcessLife } from './process-ledger.ts'
 import { wordsOf } from './shell-pods.ts'
 import { slowness } from './slowness.ts'
-import { pick, pickWeighted, seededRandom } from './seeded-random.ts'
+import { pick, RandomSteps } from './seeded-random.ts'
 
 const steps = [
   ['fill-disk', 5],
@@ -78,21 +78,21 @@ export class HostileRounds {
     this.#endTrouble()
   }
 
-  /** Throws with what was done and what was found where anything isn't as it shall be; else tells what was done. */
+  /** Throws where anything isn't as it shall be; else tells what was done. */
   async round(seed: number): Promise<string> {
     if (this.#failed !== undefined)
       throw new Error(`not run: seed ${this.#failed} left pods that aren't as they shall be`)
-    const random = seededRandom(seed)
-    const story: string[] = []
+    const round = new RandomSteps(seed, steps)
+    const { random } = round
     const causes: Causes = { replaced: new Set(), killed: new Map(), disturbances: 0 }
     const before = this.#ledger.sample()
     this.#ledger.forget()
     this.#ledger.sample()
-    try {
+    this.#failed = seed
+    await round.explain(async () => {
       const count = 3 + Math.floor(random() * 4)
       for (let turn = 0; turn < count; turn += 1) {
-        const step = pickWeighted(random, steps)
-        story.push(await this.#do(step, random, causes))
+        await round.step((step) => this.#do(step, random, causes))
         await sleep(random() < 0.5 ? random() * 200 : random() * 2500)
       }
       if (this.#frozen !== 0) await sleep(freezeMs)
@@ -103,12 +103,10 @@ export class HostileRounds {
       await this.#settle()
       const problems = [...this.#ledger.overlaps, ...(await this.#judge(before, causes))]
       if (problems.length > 0) throw new Error(problems.join('\n'))
-    } catch (error) {
-      this.#failed = seed
-      throw new Error(`seed ${seed}: ${story.join('; ')}\n${String(error)}`, { cause: error })
-    }
+    })
+    this.#failed = undefined
     await this.#remember()
-    return `seed ${seed}: ${story.join('; ')}`
+    return round.summary
   }
 
   async #do(step: Step, random: () => number, causes: Causes): Promise<string> {
@@ -116,40 +114,40 @@ export class HostileRounds {
     switch (step) {
       case 'fill-disk':
         fillDisk(rig.rootDir)
-        return step
+        return ''
       case 'make-room':
         makeRoom(rig.rootDir)
-        return step
+        return ''
       case 'freeze-containerd':
         this.#frozen ||= rig.containerdPid
-        return `${step} ${signal(this.#frozen, 'SIGSTOP')}`
+        return signal(this.#frozen, 'SIGSTOP')
       case 'thaw-containerd':
         if (this.#frozen !== 0) await sleep(freezeMs)
-        return `${step} ${this.#thaw()}`
+        return this.#thaw()
       case 'kill-containerd':
         causes.disturbances += 1
         this.#frozen = 0
-        return `${step} ${signal(rig.containerdPid, 'SIGKILL')}`
+        return signal(rig.containerdPid, 'SIGKILL')
       case 'kill-podd':
         causes.disturbances += 1
         await rig.stopDaemon('SIGKILL')
         await sleep(random() < 0.5 ? 0 : random() * 1500)
         rig.launch()
-        return step
+        return ''
       case 'replace': {
         const pod = pick(random, this.#pods)
         const next = { ...pod, version: pod.version + 1 }
         this.#pods = this.#pods.map((each) => (each === pod ? next : each))
         causes.replaced.add(pod.name)
         this.#drop(next)
-        return `${step} ${pod.name} by version ${next.version}`
+        return `${pod.name} by version ${next.version}`
       }
       case 'kill-container': {
         const lives = this.#ledger.sample()
-        if (lives.length === 0) return `${step}: none runs`
+        if (lives.length === 0) return 'none runs'
         const { key, id } = pick(random, lives)
         causes.killed.set(key, (causes.killed.get(key) ?? 0) + 1)
-        return `${step} ${key} ${signal(Number(id.split(':')[0]), 'SIGKILL')}`
+        return `${key} ${signal(Number(id.split(':')[0]), 'SIGKILL')}`
       }
     }
   }

@@ -7,12 +7,13 @@ import type { EventObject } from '../../src/api/resource.ts'
 import { checkedImage } from './checked-image.ts'
 import { registryProgram, startRegistry } from './loopback-registry.ts'
 import type { PoddRig } from './podd-rig.ts'
+import { cutPower } from './power-cut.ts'
+import type { Moment, Struck } from './seeded-random.ts'
 import { shellPod } from './shell-pods.ts'
 
 /** What the power cut falls into. */
-export interface PowerMoment {
+interface PowerMoment extends Moment {
   readonly kind: 'quiet' | 'start' | 'change' | 'podd starts' | 'import' | 'pull'
-  readonly withinMs: number
   /** The image that is pulled or imported, and of which archive. */
   readonly image?: string
   readonly archive?: string
@@ -22,14 +23,12 @@ const check =
   'cd / && if sha256sum -c /sums >/dev/null 2>&1; then say whole; stay; else say damaged; exit 1; fi'
 
 /** Pods that run again after each power cut, once each; and what is on its way to the disk meanwhile. */
-export class PowerRounds {
+export class PowerRounds implements Struck<PowerMoment> {
   readonly #podd: PoddRig
   readonly #hasRegistry: boolean
-  readonly #counts = new Map<string, number>()
   readonly #bootMs: number[] = []
   #registry: { readonly child: ChildProcess; readonly address: string } | undefined
   #discarded = 0
-  cuts = 0
 
   constructor(podd: PoddRig, hasRegistry: boolean) {
     this.#podd = podd
@@ -50,7 +49,6 @@ export class PowerRounds {
     this.#registry?.child.kill('SIGKILL')
   }
 
-  /** Begins what the cut shall fall into. */
   async begin(cut: number): Promise<PowerMoment> {
     const podd = this.#podd
     const kinds: readonly PowerMoment['kind'][] = [
@@ -96,8 +94,12 @@ export class PowerRounds {
     }
   }
 
+  async strike(): Promise<void> {
+    await cutPower(this.#podd)
+  }
+
   /** Boots, and fails where not all pods run, or one runs twice or on what is damaged. */
-  async boot(cut: number, moment: PowerMoment): Promise<void> {
+  async judge(cut: number, moment: PowerMoment): Promise<void> {
     const podd = this.#podd
     const names = readdirSync(podd.manifests).map((name) => name.replace('.yaml', ''))
     for (const name of names) rmSync(join(podd.shared, name), { force: true })
@@ -108,21 +110,15 @@ export class PowerRounds {
     await this.#reopenRegistry()
     const beganMs = performance.now()
     await podd.startDaemon()
-    try {
-      for (const name of names) await podd.untilReady(name)
-      this.#bootMs.push(performance.now() - beganMs)
-      for (const name of names) {
-        const words = await podd.untilWords(name, 1)
-        expect(words, `what ${name} said`).toEqual([name.startsWith('checked') ? 'whole' : 'start'])
-      }
-    } catch (error) {
-      throw new Error(`cut ${cut} in ${JSON.stringify(moment)}: ${String(error)}`, { cause: error })
+    for (const name of names) await podd.untilReady(name)
+    this.#bootMs.push(performance.now() - beganMs)
+    for (const name of names) {
+      const words = await podd.untilWords(name, 1)
+      expect(words, `what ${name} said`).toEqual([name.startsWith('checked') ? 'whole' : 'start'])
     }
     const { items } = await podd.get<{ readonly items: readonly EventObject[] }>('/api/v1/events')
     this.#discarded += items.filter(({ reason }) => reason === 'ImageDiscarded').length
     expect(items.filter(({ reason }) => reason === 'StateUnreadable')).toEqual([])
-    this.cuts += 1
-    this.#counts.set(moment.kind, (this.#counts.get(moment.kind) ?? 0) + 1)
     // The disk is small.
     if (archive !== undefined) rmSync(join(podd.rootDir, 'images', archive))
     if (image !== undefined) {
@@ -142,10 +138,9 @@ export class PowerRounds {
     await this.#podd.until('the registry', async () => (await fetch(`http://${address}/v2/`)).ok)
   }
 
-  counts(): string {
-    const counts = [...this.#counts].map(([kind, count]) => `${count} in ${kind}`)
+  outcome(): string {
     const sorted = this.#bootMs.toSorted((a, b) => a - b).map((ms) => Math.round(ms))
-    return `${this.cuts} power cuts (${counts.join(', ')}): all pods ran again, median ${sorted[sorted.length >> 1]} ms, longest ${sorted.at(-1)} ms after podd's start; ${this.#discarded} images were not on the disk and brought again`
+    return `all pods ran again after each power cut, median ${sorted[sorted.length >> 1]} ms, longest ${sorted.at(-1)} ms after podd's start; ${this.#discarded} images were not on the disk and brought again`
   }
 
   #dropChecked(cut: number, image: string): void {

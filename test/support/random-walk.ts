@@ -8,7 +8,7 @@ import { shell, otherShell } from './podd-program.ts'
 import { conditionOf } from './podd-rig.ts'
 import type { PoddRig } from './podd-rig.ts'
 import { StartLedger } from './start-ledger.ts'
-import { pick, pickWeighted, seededRandom } from './seeded-random.ts'
+import { pick, RandomSteps } from './seeded-random.ts'
 import { containerNames, randomPod, walkManifest } from './walk-pods.ts'
 import type { WalkPod } from './walk-pods.ts'
 import { slowness } from './slowness.ts'
@@ -52,10 +52,9 @@ const restMs = 8000
 export class RandomWalk {
   readonly #rig: PoddRig
   readonly #options: WalkOptions
+  readonly #steps: RandomSteps<Operation>
   readonly #random: () => number
   readonly #desired = new Map<string, WalkPod>()
-  readonly #counts = new Map<string, number>()
-  readonly #story: string[] = []
   readonly #ledger: StartLedger
   readonly #thaws = new Set<Promise<void>>()
   #generation = 0
@@ -63,34 +62,36 @@ export class RandomWalk {
   constructor(rig: PoddRig, options: WalkOptions) {
     this.#rig = rig
     this.#options = options
-    this.#random = seededRandom(options.seed)
+    this.#steps = new RandomSteps(options.seed, operations)
+    this.#random = this.#steps.random
     this.#ledger = new StartLedger(`unix://${join(rig.runDir, 'containerd/containerd.sock')}`)
   }
 
-  /** Throws with the seed and the last operations when anything isn't as it shall be; else tells what was done. */
+  /** Throws where anything isn't as it shall be; else tells what was done. */
   async run(): Promise<string> {
     await this.#ledger.open()
+    await this.#steps.explain(() => this.#walk())
+    return `${this.#steps.summary}, ${this.#ledger.summary}, ${this.#runs()} scripts ran`
+  }
+
+  async #walk(): Promise<void> {
+    let overlaps: readonly string[] = []
     try {
       for (let turn = 0; turn < this.#options.operations; turn += 1) {
-        await this.#turn(turn)
+        await this.#steps.step(
+          (operation) => this.#do(operation),
+          (drawn) => this.#adapt(drawn),
+        )
         await sleep(this.#pauseMs())
       }
       await Promise.all(this.#thaws)
       await this.#settle()
       await this.#takeAllAway()
-    } catch (error) {
+    } finally {
       await Promise.all(this.#thaws)
-      await this.#ledger.close()
-      throw new Error(
-        `seed ${this.#options.seed}: ${String(error)}\nlast turns:\n${this.#story.slice(-40).join('\n')}`,
-        { cause: error },
-      )
+      overlaps = [...(await this.#ledger.close()), ...this.#rig.lines('violations')]
     }
-    const overlaps = [...(await this.#ledger.close()), ...this.#rig.lines('violations')]
-    if (overlaps.length > 0)
-      throw new Error(`seed ${this.#options.seed}: two at a time:\n${overlaps.join('\n')}`)
-    const counts = [...this.#counts].map(([name, count]) => `${name} ${count}`).join(', ')
-    return `seed ${this.#options.seed}: ${this.#options.operations} operations (${counts}), ${this.#ledger.summary}, ${this.#runs()} scripts ran`
+    if (overlaps.length > 0) throw new Error(`two at a time:\n${overlaps.join('\n')}`)
   }
 
   /** How many containers got as far as to say so. */
@@ -106,15 +107,7 @@ export class RandomWalk {
     return kind < 0.5 ? length * 50 : kind < 0.9 ? length * 300 : length * 1500
   }
 
-  async #turn(turn: number): Promise<void> {
-    const operation = this.#choose()
-    const what = await this.#do(operation)
-    this.#counts.set(operation, (this.#counts.get(operation) ?? 0) + 1)
-    this.#story.push(`${new Date().toISOString()} ${turn} ${operation} ${what}`)
-  }
-
-  #choose(): Operation {
-    const chosen = pickWeighted(this.#random, operations)
+  #adapt(chosen: Operation): Operation {
     if (chosen === 'kill-containerd' && this.#options.killContainerd !== true) return 'kill-container'
     if (chosen === 'add' && this.#desired.size >= (this.#options.mostPods ?? 8)) return 'replace'
     const needsPod = !['add', 'kill-podd', 'stop-podd', 'kill-containerd', 'rest'].includes(chosen)
