@@ -59,15 +59,24 @@ export function planContainerGarbage(
   policy: ContainerGarbagePolicy,
   nowMs: number,
 ): readonly ContainerGarbage[] {
+  const pods = facts.pods.map((pod): GarbagePod => ({ ...pod, fate: fateOf(pod, facts) }))
+  return selectGarbage(pods, policy, nowMs)
+}
+
+/** @param pods each with the fate that counts now */
+function selectGarbage(
+  pods: readonly GarbagePod[],
+  policy: ContainerGarbagePolicy,
+  nowMs: number,
+): readonly ContainerGarbage[] {
   const reasons = new Map<ContainerId, GarbageReason>()
   const units: ObservedContainer[][] = []
-  for (const pod of facts.pods) {
-    const { containers } = pod.observed
+  for (const { observed, fate } of pods) {
+    const { containers } = observed
     // A creation time in the future dates from before the clock was set back.
     const isOld = ({ createdAtMs }: ObservedContainer): boolean =>
       createdAtMs > nowMs || nowMs - createdAtMs >= policy.minimumAgeMs
     const dead = containers.filter((each) => isDead(each) && isOld(each))
-    const fate = fateOf(pod, facts)
     if (fate !== 'live') {
       for (const { id } of dead) reasons.set(id, fate)
       continue
@@ -94,8 +103,7 @@ export function planContainerGarbage(
     const newestFirst = kept.flat().toSorted((a, b) => b.createdAtMs - a.createdAtMs)
     for (const { id } of newestFirst.slice(maxTotal)) reasons.set(id, 'total-limit')
   }
-  return facts.pods.flatMap((pod) => {
-    const { observed } = pod
+  return pods.flatMap(({ observed, fate }) => {
     const containers = observed.containers.flatMap((container) => {
       const reason = reasons.get(container.id)
       return reason === undefined ? [] : [{ container, reason }]
@@ -103,7 +111,6 @@ export function planContainerGarbage(
     const inhabited = new Set(
       observed.containers.filter(({ id }) => !reasons.has(id)).map((c) => c.sandboxId),
     )
-    const fate = fateOf(pod, facts)
     const sandboxes = observed.sandboxes
       .slice(fate === 'live' ? 1 : 0)
       .filter(({ id, ready }) => !ready && !inhabited.has(id))
@@ -126,12 +133,7 @@ export function selectDeadContainers(
   policy: ContainerGarbagePolicy,
   nowMs: number,
 ): DeadThings {
-  const facts = {
-    pods: [{ observed, fate: 'live' } as const],
-    allSourcesReady: true,
-    evictNonDeletedPods: false,
-  }
-  const [garbage] = planContainerGarbage(facts, { ...policy, maxTotal: -1 }, nowMs)
+  const [garbage] = selectGarbage([{ observed, fate: 'live' }], { ...policy, maxTotal: -1 }, nowMs)
   return {
     containers: garbage?.containers.map(({ container }) => container.id) ?? [],
     sandboxes: garbage?.sandboxes.map(({ sandbox }) => sandbox.id) ?? [],

@@ -249,7 +249,30 @@ it('takes a Namespace beside a pod, of which nothing is to be made', async () =>
 })
 
 describe('what is refused', () => {
+  const noClaims =
+    '9:17: spec.containers[0].resources.claims: not supported: dynamic resource allocation needs a control plane'
   it.each<[string, string, readonly string[]]>([
+    [
+      'a field that podd does not have, whatever is in it',
+      container('resources: {claims: [{name: ""}]}'),
+      [noClaims],
+    ],
+    [
+      'in such a field what Kubernetes could not read either: a value of another type',
+      container('resources: {claims: [{name: [a]}]}'),
+      [
+        noClaims,
+        '9:27: spec.containers[0].resources.claims[0].name: Invalid value: must be a string, not a list',
+      ],
+    ],
+    [
+      'in such a field what Kubernetes could not read either: an unknown field',
+      container('resources: {claims: [{name: a, zzzzzz: b}]}'),
+      [
+        noClaims,
+        '9:36: spec.containers[0].resources.claims[0].zzzzzz: unknown field "zzzzzz" in spec.containers[0].resources.claims[0]',
+      ],
+    ],
     [
       'an unknown field',
       yaml('contaners: []'),

@@ -3,6 +3,7 @@ import { holdsSecrets, podReferences, pullSecretsOf } from '../../../src/pod/obj
 import { objectKinds } from '../../../src/pod/objects/object-kinds.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
+import { keptProblems } from '../../../src/pod/decode/decode-pod.ts'
 import { documentKey, isObjectDocument } from '../../../src/pod/objects/document.ts'
 import { formatProblem } from '../../../src/cli/output/report-format.ts'
 import { objectData } from '../../../src/pod/objects/local-object.ts'
@@ -336,4 +337,25 @@ it('knows all objects that a pod refers to', () => {
     'Secret/default/secret-volume',
   ])
   expect([...podReferences(makePod())]).toEqual([])
+})
+
+it('an object that is kept has the problems of its template alone where it is a PodTemplate', () => {
+  const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata }
+  const template = (spec: JsonObject) => ({
+    apiVersion: 'v1',
+    kind: 'PodTemplate',
+    metadata,
+    template: { spec },
+  })
+  expect(keptProblems('Lease', lease)).toEqual([])
+  expect(keptProblems('PodTemplate', template({ containers: [{ name: 'a', image: 'i' }] }))).toEqual([])
+  expect(keptProblems('PodTemplate', template({ containers: [] }))).toMatchObject([
+    { path: ['template', 'spec', 'containers'], reason: 'FieldValueRequired' },
+  ])
+  expect(keptProblems('PodTemplate', template({ containers: [{ name: 1, image: 'i' }] }))).toMatchObject([
+    { path: ['template', 'spec', 'containers', 0, 'name'], reason: 'FieldValueTypeInvalid' },
+  ])
+  expect(keptProblems('Lease', { ...lease, template: {} })).toMatchObject([
+    { path: ['template'], reason: 'UnknownField' },
+  ])
 })

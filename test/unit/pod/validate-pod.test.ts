@@ -25,6 +25,7 @@ describe('validatePod takes', () => {
       { metadata: { name: 'n'.repeat(154), namespace: 's'.repeat(63) } },
     ],
     ['the least there is', {}],
+    ['an override of the hostname of 64 characters', { 'spec.hostnameOverride': `${'h'.repeat(60)}.box` }],
     ['a name with dots', { 'metadata.name': 'web.example.com' }],
     ['labels', { 'metadata.labels': { 'app.kubernetes.io/name': 'web', empty: '', A: 'x_Y.z' } }],
     [

@@ -101,6 +101,24 @@ const notReady = (type: string, message: string): Partial<HostFacts> =>
     ),
   })
 
+/** The bounds of `eviction/defaults_linux.go`, at which a kubelet does not evict yet (1.36), and podd's own of a full disk. */
+it.each<[what: string, change: Partial<DiskFacts>, level: 'ok' | 'warning' | 'error', inodes?: string]>([
+  ['a tenth of its bytes', { freeBytes: 10 * gibibyte }, 'ok'],
+  ['less than a tenth of its bytes', { freeBytes: 10 * gibibyte - 1 }, 'warning'],
+  ['a twentieth of its inodes', { freeInodes: 50 }, 'ok'],
+  ['less than a twentieth of its inodes', { freeInodes: 49 }, 'warning', '49 inodes'],
+  ['few bytes, and a twentieth of its inodes,', { freeBytes: gibibyte, freeInodes: 50 }, 'warning'],
+  ['64 MiB', { freeBytes: 2 ** 26 }, 'warning'],
+  ['less than 64 MiB', { freeBytes: 2 ** 26 - 1 }, 'error'],
+  ['a hundredth of its inodes', { freeInodes: 10 }, 'warning', '10 inodes'],
+  ['less than a hundredth of its inodes', { freeInodes: 9 }, 'error', '9 inodes'],
+  ['no bytes, and a hundredth of its inodes,', { freeBytes: 0, freeInodes: 10 }, 'error'],
+  ['no inodes to count', { totalInodes: 0, freeInodes: 0 }, 'ok'],
+])('of a disk that has %s free is told what lacks', (_what, change, level, inodes) => {
+  const found = checkHost({ ...sound, ...withDisk(change) }).find(({ name }) => name === 'disk')
+  expect([found?.status, /\d+ inodes/u.exec(found?.message ?? '')?.[0]]).toEqual([level, inodes])
+})
+
 describe('checkHost', () => {
   it.each([
     ['embedded', embedded],

@@ -42,6 +42,12 @@ server = "https://registry.example"   # the registry itself
       `${host}\ncapabilities = ["pull", "fetch"]`,
       'capabilities must be a list of "pull", "resolve" and "push"',
     ],
+    [`${host}\nca = ["/x", 1]`, 'ca must be the path of a file, or a list of them'],
+    [`${host}\nclient = ["/x", 1]`, 'client must be a path, or a list of pairs of a certificate and its key'],
+    [
+      `${host}\nclient = [["/x", "/y"], ["/z", 1]]`,
+      'client must be a path, or a list of pairs of a certificate and its key',
+    ],
     [`${host}\nskip_verify = "true"`, 'skip_verify must be true or false'],
     [`${host}\nca_file = "/x"`, 'host.https://mirror.example.ca_file is not known to containerd'],
     [`${host}\n[mirror]\nx = 1`, 'mirror is not known to containerd'],

@@ -410,6 +410,12 @@ it.each([
   expect(selectCancelledStarts(observed, history).has(container.id)).toBe(expected)
 })
 
+it('counts only the container whose start was cancelled as created', () => {
+  const observed = observedPod({ containers: [failed('x'), observedContainer('b')] })
+  const seen = withoutCancelledStarts(observed, selectCancelledStarts(observed, {}))
+  expect(seen.containers.map(({ name, state }) => `${name} ${state}`)).toEqual(['a created', 'b running'])
+})
+
 it('has a start that is still in flight count as it ends', () => {
   const before = observedPod({ containers: [observedContainer('a', { state: 'created' })] })
   const selected = selectCancelledStarts(before, {})

@@ -4,6 +4,7 @@ import {
   createUnitRecord,
   decideStep,
   describeRecord,
+  explainRecord,
   fallbackOf,
   isJudged,
   isToGoBack,
@@ -42,6 +43,25 @@ const target = (outcome: ReturnType<typeof rollBackTo>): UnitRecord => {
   if ('refusal' in outcome) throw new Error(outcome.refusal)
   return outcome.record
 }
+
+describe('what is told of a unit', () => {
+  it.each<[string, UnitRecord, string | undefined]>([
+    ['nothing while it is healthy', healthy(), undefined],
+    ['nothing while its first revision is judged', first(), undefined],
+    [
+      'that its first revision failed',
+      fail(first()),
+      'revision 1 failed, and none is kept to go back to: it crashed',
+    ],
+    [
+      'that another one failed and was gone back from',
+      rolledBack(),
+      'revision 2 failed, and revision 1 counts again: it crashed',
+    ],
+  ])('is %s', (_what, record, text) => {
+    expect(explainRecord(record)).toBe(text)
+  })
+})
 
 describe('a content that is written as before', () => {
   const written = (record: UnitRecord, hash: string, text: string): UnitRecord =>
