@@ -3,11 +3,18 @@
  * are the kubelet's (`pkg/kubelet/types/labels.go`, `pkg/kubelet/kuberuntime/labels.go`, 1.36), so that
  * crictl, log shippers and metric collectors recognise the pods.
  */
-import { isJsonObject, listOrEmpty, parseJson, textEntries } from '../base/json.ts'
+import { listOrEmpty, parseJson } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
+import {
+  containerPortSchema,
+  lifecycleHandlerSchema,
+  resourceListSchema,
+  resourceRequirementsSchema,
+} from '../pod/schema/container-schema.ts'
 import type { ContainerPort, ContainerSpec, LifecycleHandler } from '../pod/schema/container-schema.ts'
 import { resizableResources } from '../pod/schema/pod-resources.ts'
 import type { ResourceList, ResourceLists } from '../pod/schema/pod-resources.ts'
+import { readAs } from '../pod/schema/types.ts'
 import type { ObservedPod } from '../pod/state/observed.ts'
 import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
 import type { Pod, PodSpec } from '../pod/schema/pod-schema.ts'
@@ -135,74 +142,20 @@ export function readContainerFacts(annotations: StringMap): ContainerFacts {
     specHash: annotations[annotationKeys.hash] ?? '',
     restartCount: readCount(annotations[annotationKeys.restartCount]),
     image: annotations[annotationKeys.image],
-    resources: readResources(parseJson(annotations[annotationKeys.resources])),
-    podLimits: readList(parseJson(annotations[annotationKeys.podLimits])),
+    resources: readAs(resourceRequirementsSchema, parseJson(annotations[annotationKeys.resources])),
+    podLimits: readAs(resourceListSchema, parseJson(annotations[annotationKeys.podLimits])),
     terminationMessagePath: annotations[annotationKeys.terminationMessagePath] ?? '',
     terminationMessagePolicy: policy === 'FallbackToLogsOnError' ? policy : 'File',
     terminationGraceSeconds: readCount(annotations[annotationKeys.terminationGracePeriod]),
-    preStop: readHandler(parseJson(annotations[annotationKeys.preStopHandler])),
-    ports: listOrEmpty(parseJson(annotations[annotationKeys.ports])).flatMap((port) => readPort(port) ?? []),
+    preStop: readAs(lifecycleHandlerSchema, parseJson(annotations[annotationKeys.preStopHandler])),
+    ports: listOrEmpty(parseJson(annotations[annotationKeys.ports])).flatMap(
+      (port) => readAs(containerPortSchema, port) ?? [],
+    ),
   }
 }
 
 function readCount(text: string | undefined): number | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
-}
-
-function readResources(value: unknown): ResourceLists | undefined {
-  if (!isJsonObject(value)) return undefined
-  return { limits: readList(value['limits']) ?? {}, requests: readList(value['requests']) ?? {} }
-}
-
-function readList(value: unknown): ResourceList | undefined {
-  return isJsonObject(value) ? textEntries(value) : undefined
-}
-
-function optionalString(object: JsonObject, key: string): string | undefined {
-  const value = object[key]
-  return typeof value === 'string' ? value : undefined
-}
-
-function readPort(value: unknown): ContainerPort | undefined {
-  if (!isJsonObject(value) || typeof value['containerPort'] !== 'number') return undefined
-  const name = optionalString(value, 'name')
-  const hostIP = optionalString(value, 'hostIP')
-  const { protocol, hostPort } = value
-  return {
-    containerPort: value['containerPort'],
-    protocol: protocol === 'UDP' || protocol === 'SCTP' ? protocol : 'TCP',
-    ...(name !== undefined && { name }),
-    ...(hostIP !== undefined && { hostIP }),
-    ...(typeof hostPort === 'number' && { hostPort }),
-  }
-}
-
-function readHandler(value: unknown): LifecycleHandler | undefined {
-  if (!isJsonObject(value)) return undefined
-  const { exec, httpGet, sleep } = value
-  if (isJsonObject(exec) && Array.isArray(exec['command'])) {
-    return { exec: { command: exec['command'].filter((word) => typeof word === 'string') } }
-  }
-  if (isJsonObject(sleep) && typeof sleep['seconds'] === 'number')
-    return { sleep: { seconds: sleep['seconds'] } }
-  if (!isJsonObject(httpGet)) return undefined
-  const { port, httpHeaders } = httpGet
-  if (typeof port !== 'number' && typeof port !== 'string') return undefined
-  const host = optionalString(httpGet, 'host')
-  return {
-    httpGet: {
-      path: optionalString(httpGet, 'path') ?? '/',
-      port,
-      scheme: httpGet['scheme'] === 'HTTPS' ? 'HTTPS' : 'HTTP',
-      httpHeaders: listOrEmpty(httpHeaders)
-        .filter((header) => isJsonObject(header))
-        .map((header) => ({
-          name: optionalString(header, 'name') ?? '',
-          value: optionalString(header, 'value') ?? '',
-        })),
-      ...(host !== undefined && { host }),
-    },
-  }
 }
 
 /** The longest file name that Linux allows, in bytes. */

@@ -7,12 +7,11 @@ import { checkValue } from '../../pod/schema/check-value.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
 import {
   any,
-  conforms,
   defaulted,
-  fillDefaults,
   list,
   object,
   oneOf,
+  readAs,
   refused,
   required,
   string,
@@ -65,8 +64,8 @@ export function readProviderConfig(document: Json): ProviderConfigReading {
   const errors = problems
     .filter(({ severity }) => severity === 'error')
     .map(({ path, message }) => (path.length === 0 ? message : `${formatFieldPath(path)}: ${message}`))
-  const config = value === undefined ? undefined : fillDefaults(configSchema, value)
-  if (config === undefined || !conforms(configSchema, config)) return { providers: [], problems: errors }
+  const config = readAs(configSchema, value)
+  if (config === undefined) return { providers: [], problems: errors }
   const found = config.providers.map((provider, index) => readProvider(provider, `providers[${index}]`))
   const wrong = [
     ...(found.length === 0 ? ['providers: at least one is required'] : []),

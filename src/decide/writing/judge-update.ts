@@ -9,7 +9,7 @@ import type { FieldProblem } from '../../pod/schema/issues.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import { podSchema } from '../../pod/schema/pod-schema.ts'
-import { conforms, fillDefaults } from '../../pod/schema/types.ts'
+import { readAs } from '../../pod/schema/types.ts'
 
 /** The part of an object that a request may change. */
 export type UpdateScope = 'object' | 'status' | 'resize' | 'ephemeralcontainers'
@@ -96,8 +96,8 @@ function judgeClass(before: JsonObject, after: JsonObject, issues: Issues): void
 }
 
 function classOf(manifest: JsonObject): QosClass | undefined {
-  const filled = fillDefaults(podSchema, manifest)
-  return conforms(podSchema, filled) ? computeQosClass(defaultPod(filled).spec) : undefined
+  const pod = readAs(podSchema, manifest)
+  return pod && computeQosClass(defaultPod(pod).spec)
 }
 
 /** A request or limit may change but not be removed (validateContainerResize). */

@@ -8,11 +8,11 @@ import { pathBelowTemplate, templatePath, withValueAt } from '../objects/workloa
 import { checkValue } from '../schema/check-value.ts'
 import type { FieldValidation } from '../schema/check-value.ts'
 import { podFromManifest } from '../schema/default-pod.ts'
-import { fieldOf, formatFieldPath, Issues } from '../schema/issues.ts'
+import { formatFieldPath, Issues } from '../schema/issues.ts'
 import type { FaultReason, FieldPath, FieldProblem } from '../schema/issues.ts'
 import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
 import type { Pod } from '../schema/pod-schema.ts'
-import { fillDefaults } from '../schema/types.ts'
+import { readAs } from '../schema/types.ts'
 import { digestText } from '../values/hash.ts'
 import { parseImageName } from '../values/image-name.ts'
 import { validateClusterMetadata, validateMetadata } from '../validation/validate-metadata.ts'
@@ -472,8 +472,7 @@ export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldP
   const own = kind === 'PodTemplate' ? rest : manifest
   const { problems } = checkValue(schema, own, { fieldValidation: 'Strict' })
   const issues = new Issues()
-  const filled = { metadata: fillDefaults(objectMetaSchema, own['metadata'] ?? {}) }
-  const metadata = fieldOf(filled, 'metadata', objectMetaSchema)
+  const metadata = readAs(objectMetaSchema, own['metadata'] ?? {})
   validateClusterMetadata(kind, own['metadata'], issues.of('metadata'))
   if (metadata !== undefined) validateMetadata(metadata, issues.of('metadata'), nameRule)
   validate(own, issues)

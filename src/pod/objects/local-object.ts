@@ -5,7 +5,7 @@ import type { JsonObject } from '../../base/json.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import { allContainers } from '../schema/pod-resources.ts'
 import type { Pod } from '../schema/pod-schema.ts'
-import { conforms, fillDefaults } from '../schema/types.ts'
+import { readAs } from '../schema/types.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { SourceKind, SourceName } from '../values/ids.ts'
 import { dataOf, isObjectKind, objectKinds } from './object-kinds.ts'
@@ -60,8 +60,8 @@ export function objectFromManifest(manifest: JsonObject): LocalObject {
   const kind = manifest['kind']
   if (isObjectKind(kind)) {
     const { schema } = objectKinds[kind]
-    const object = fillDefaults(schema, isNamespaced(kind) ? inNamespace(manifest) : manifest)
-    if (conforms(schema, object)) return object
+    const object = readAs(schema, isNamespaced(kind) ? inNamespace(manifest) : manifest)
+    if (object !== undefined) return object
   }
   throw new PoddError('MANIFEST_UNREADABLE', 'the recorded manifest is not one that this version can read')
 }

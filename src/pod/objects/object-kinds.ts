@@ -2,7 +2,7 @@
 import { isJsonObject, listOrEmpty, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { resourceListSchema } from '../schema/container-schema.ts'
-import { fieldOf, Issues } from '../schema/issues.ts'
+import { Issues } from '../schema/issues.ts'
 import type { FieldProblem, NameRule } from '../schema/issues.ts'
 import { systemPriorities } from '../schema/pod-resources.ts'
 import { kindSchema, objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
@@ -12,7 +12,6 @@ import {
   bool,
   dateTime,
   defaulted,
-  fillDefaults,
   ignored,
   int32,
   intOrString,
@@ -22,6 +21,7 @@ import {
   oneOf,
   oneOfOrNone,
   optional,
+  readAs,
   refused,
   required,
   requiredOrZero,
@@ -455,9 +455,7 @@ const runtimeClassKind = objectKind({
 
 /** Source: pkg/apis/node/validation (validateScheduling, validateTolerations), 1.36. */
 function validateRuntimeScheduling(given: Json | undefined, issues: Issues): void {
-  if (given === undefined) return
-  const filled = { scheduling: fillDefaults(runtimeSchedulingSchema, given) }
-  const scheduling = fieldOf(filled, 'scheduling', runtimeSchedulingSchema)
+  const scheduling = readAs(runtimeSchedulingSchema, given)
   if (scheduling === undefined) return
   validateLabels(scheduling.nodeSelector, issues.of('nodeSelector'))
   const { tolerations } = scheduling
@@ -584,9 +582,9 @@ const leaseSchema = kindSchema('coordination.k8s.io/v1', 'Lease', {
 })
 
 /** Source: ValidateLeaseSpec in pkg/apis/coordination/validation, 1.36. */
-function validateLease({ spec: given = {} }: JsonObject, issues: Issues): void {
-  const spec = fieldOf({ spec: fillDefaults(leaseSpecSchema, given) }, 'spec', leaseSpecSchema)
-  const { leaseDurationSeconds = 1, leaseTransitions = 0, strategy, preferredHolder = '' } = spec ?? {}
+function validateLease({ spec }: JsonObject, issues: Issues): void {
+  const lease = readAs(leaseSpecSchema, spec) ?? {}
+  const { leaseDurationSeconds = 1, leaseTransitions = 0, strategy, preferredHolder = '' } = lease
   if (leaseDurationSeconds <= 0)
     issues.of('spec', 'leaseDurationSeconds').invalid(leaseDurationSeconds, 'must be greater than 0')
   if (leaseTransitions < 0)

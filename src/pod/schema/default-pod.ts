@@ -7,7 +7,7 @@ import type { ContainerSpec, Probe, ResourceRequirements, SecurityContext } from
 import { podRequests } from './pod-resources.ts'
 import { podSchema } from './pod-schema.ts'
 import type { Pod, PodSpec } from './pod-schema.ts'
-import { conforms, fillDefaults } from './types.ts'
+import { readAs } from './types.ts'
 import type { VolumeSpec } from './volume-schema.ts'
 
 /**
@@ -153,12 +153,12 @@ export function withDebuggers(pod: Pod, debuggers: readonly JsonObject[] = []): 
  * @throws PoddError MANIFEST_UNREADABLE where it isn't such a manifest.
  */
 export function podFromManifest(manifest: JsonObject): Pod {
-  const filled = fillDefaults(podSchema, manifest)
-  if (!conforms(podSchema, filled)) {
+  const pod = readAs(podSchema, manifest)
+  if (pod === undefined) {
     throw new PoddError(
       'MANIFEST_UNREADABLE',
       'the recorded manifest is not a Pod that this version can read',
     )
   }
-  return defaultPod(filled)
+  return defaultPod(pod)
 }

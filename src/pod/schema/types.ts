@@ -244,6 +244,12 @@ function fieldsMatch(fields: Fields, value: Readonly<Record<string, unknown>>): 
   })
 }
 
+/** A value with the schema's defaults filled in; undefined where it isn't what the schema says. */
+export function readAs<T extends AnyType>(type: T, value: Json | undefined): Infer<T> | undefined {
+  const filled = value === undefined ? undefined : fillDefaults(type, value)
+  return conforms(type, filled) ? filled : undefined
+}
+
 /** What podd does with the field, in a sentence. */
 export function describeSupport(support: Field['support']): string {
   switch (support.kind) {

@@ -1,11 +1,10 @@
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
-import { fieldOf } from '../schema/issues.ts'
 import type { Issues, NameRule } from '../schema/issues.ts'
 import { ownerReferenceSchema } from '../schema/pod-schema.ts'
 import type { ObjectMeta } from '../schema/pod-schema.ts'
 import type { labelSelectorSchema, nodeSelectorTermSchema } from '../schema/scheduling-schema.ts'
-import { fillDefaults, int64, list, object, optional, string } from '../schema/types.ts'
+import { int64, list, object, optional, readAs, string } from '../schema/types.ts'
 import type { Infer } from '../schema/types.ts'
 import { dnsLabel, dnsSubdomain, labelValue, qualifiedName } from './name-rules.ts'
 
@@ -41,8 +40,7 @@ export function validateMetadata(
 export function validateClusterMetadata(kind: string, metadata: Json | undefined, issues: Issues): void {
   if (!isJsonObject(metadata)) return
   validateTemplateOfName(metadata, issues)
-  const filled = { metadata: fillDefaults(clusterMetadataSchema, metadata) }
-  const fields = fieldOf(filled, 'metadata', clusterMetadataSchema)
+  const fields = readAs(clusterMetadataSchema, metadata)
   if (!newGeneration.includes(kind)) issues.of('generation').range(fields?.generation, 0)
   for (const [index, finalizer] of (fields?.finalizers ?? []).entries()) {
     issues.of('finalizers').name(finalizer, qualifiedName, issues.of('finalizers', index))

@@ -1,4 +1,4 @@
-import { isJsonObject, listOrEmpty, objectOrEmpty, parseJson } from '../../base/json.ts'
+import { listOrEmpty, objectOrEmpty, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
@@ -6,7 +6,7 @@ import type { FieldProblem } from '../schema/issues.ts'
 import { hostAliasSchema, podDNSConfigSchema, podSecurityContextSchema } from '../schema/pod-schema.ts'
 import type { Pod, PodSpec } from '../schema/pod-schema.ts'
 import { tolerationSchema } from '../schema/scheduling-schema.ts'
-import { fillDefaults, list } from '../schema/types.ts'
+import { list, readAs } from '../schema/types.ts'
 import type { Infer } from '../schema/types.ts'
 import { normalSysctl, sysctlNamespace } from '../values/kernel-names.ts'
 import { dnsLabel, dnsSubdomain, dnsSubdomainWithUnderscore, ipAddress, oneLine } from './name-rules.ts'
@@ -236,12 +236,7 @@ function validateAnnotations(
 function validateTolerationList(key: string, value: string, issues: Issues): void {
   if (value === '') return
   const given = parseJson(value)
-  const items = Array.isArray(given) ? given : undefined
-  const list = fieldOf(
-    { items: items?.map((item: Json) => (isJsonObject(item) ? fillDefaults(tolerationSchema, item) : item)) },
-    'items',
-    tolerationListSchema,
-  )
+  const list = readAs(tolerationListSchema, given)
   if (list !== undefined) validateTolerations(list, issues.of(key))
   else if (given !== null) issues.invalid(key, 'is no list of tolerations', issues.of(key))
 }

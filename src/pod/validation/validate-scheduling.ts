@@ -1,5 +1,4 @@
 import type { JsonObject } from '../../base/json.ts'
-import { fieldOf } from '../schema/issues.ts'
 import type { Issues } from '../schema/issues.ts'
 import {
   affinitySchema,
@@ -7,7 +6,7 @@ import {
   topologySpreadConstraintSchema,
 } from '../schema/scheduling-schema.ts'
 import type { podAffinitySchema, podAffinityTermSchema } from '../schema/scheduling-schema.ts'
-import { fillDefaults, list, map, object, optional, string } from '../schema/types.ts'
+import { list, map, object, optional, readAs, string } from '../schema/types.ts'
 import type { Infer } from '../schema/types.ts'
 import { dnsLabel, dnsSubdomain, labelValue, qualifiedName } from './name-rules.ts'
 import { validateLabels, validateLabelSelector, validateNodeSelectorTerm } from './validate-metadata.ts'
@@ -27,7 +26,7 @@ const schedulingSchema = object('PodSpec', {
 
 /** `spec` with its fields of no effect, their types checked. Source: pkg/apis/core/validation (ValidatePodSpec), 1.36. */
 export function validateScheduling(spec: JsonObject, issues: Issues): void {
-  const fields = fieldOf({ spec: fillDefaults(schedulingSchema, spec) }, 'spec', schedulingSchema)
+  const fields = readAs(schedulingSchema, spec)
   if (fields === undefined) return
   validateLabels(fields.nodeSelector ?? {}, issues.of('nodeSelector'))
   const account = fields.serviceAccountName || fields.serviceAccount || ''

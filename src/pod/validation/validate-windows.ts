@@ -1,9 +1,8 @@
 import { jsonAt } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { windowsOptionsSchema } from '../schema/container-schema.ts'
-import { fieldOf } from '../schema/issues.ts'
 import type { Issues } from '../schema/issues.ts'
-import { bool, fillDefaults, list, object, optional } from '../schema/types.ts'
+import { bool, list, object, optional, readAs } from '../schema/types.ts'
 import type { Infer } from '../schema/types.ts'
 import { dnsSubdomain } from './name-rules.ts'
 
@@ -26,7 +25,7 @@ const controlCharacter = /[^\P{Cc}\u0080-\u009F]/u
  * validateWindowsHostProcessPod, validateWindowsSecurityContextOptions), 1.36, but for the parts of a user's name.
  */
 export function validateWindows(spec: JsonObject, issues: Issues): void {
-  const fields = fieldOf({ spec: fillDefaults(windowsSchema, spec) }, 'spec', windowsSchema)
+  const fields = readAs(windowsSchema, spec)
   if (fields === undefined) return
   const isLinux = jsonAt(spec, 'os', 'name') === 'linux'
   const pod = fields.securityContext?.windowsOptions
