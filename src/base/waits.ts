@@ -185,6 +185,13 @@ export class TokenBucket {
     return Math.max(0, (-this.#tokens / this.#perSecond) * 1000)
   }
 
+  /** Takes one where it is there now, and else none. */
+  takeNow(nowMs: number): boolean {
+    const isThere = this.take(nowMs) === 0
+    if (!isThere) this.giveBack()
+    return isThere
+  }
+
   /** Of one that was taken and isn't used. */
   giveBack(): void {
     this.#tokens += 1

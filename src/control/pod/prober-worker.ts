@@ -1,3 +1,4 @@
+import { TokenBucket } from '../../base/waits.ts'
 import type { ProbeKind, ProbeVerdict } from '../../decide/plan/pod-facts.ts'
 import { startProbeState } from '../../decide/plan/probe-reducer.ts'
 import type { ProbeState } from '../../decide/plan/probe-reducer.ts'
@@ -77,7 +78,8 @@ export interface ProbeWorker {
   inFlight: boolean
   /** Cancels the probe in flight; replaced after each use. */
   controller: AbortController
-  allowance: EventAllowance
+  /** How many more events it may give rise to. */
+  readonly events: TokenBucket
   counts: ProbeCounts
   lastFailure: ProbeFailure | undefined
 }
@@ -110,7 +112,7 @@ export function createWorker(
     tickMs: now.monotonicMs + jitterMs,
     inFlight: false,
     controller: new AbortController(),
-    allowance: fullAllowance,
+    events: eventAllowance(now.monotonicMs),
     counts: { success: 0, failure: 0, unknown: 0, repeated: 0 },
     lastFailure: undefined,
   }
@@ -145,26 +147,16 @@ function notBefore(probe: Probe, container: ProbedContainer, now: Moment): numbe
   return now.monotonicMs + Math.min(Math.max(leftMs, 0), delayMs)
 }
 
-/** As many events at once, and then one each so often: what Kubernetes' event clients let an object have. */
-const burst = 25
-const refillMs = 300_000
+/**
+ * 25 events at once, and then one in five minutes: what Kubernetes' event clients let an object have (client-go
+ * tools/record, EventSourceObjectSpamFilter).
+ */
+export function eventAllowance(nowMs: number): TokenBucket {
+  return new TokenBucket(1 / 300, 25, nowMs)
+}
+
 /** The longest message a Kubernetes event holds. */
 const maxMessageChars = 1024
-
-/** How many more events a probe may give rise to. */
-interface EventAllowance {
-  readonly tokens: number
-  readonly countedAtMs: number
-}
-
-export const fullAllowance: EventAllowance = { tokens: burst, countedAtMs: 0 }
-
-/** The allowance after one event, or undefined when there is none left (client-go tools/record EventSourceObjectSpamFilter). */
-export function spendAllowance(allowance: EventAllowance, nowMs: number): EventAllowance | undefined {
-  const earned = (nowMs - allowance.countedAtMs) / refillMs
-  const tokens = Math.min(burst, allowance.tokens + earned)
-  return tokens < 1 ? undefined : { tokens: tokens - 1, countedAtMs: nowMs }
-}
 
 const titles: Readonly<Record<ProbeKind, string>> = {
   liveness: 'Liveness',

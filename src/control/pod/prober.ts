@@ -19,14 +19,7 @@ import type { RunProbe } from '../../probes/run-probe.ts'
 import { callDeadlineMs } from '../../runtime/cri-client.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
-import {
-  abortWorker,
-  createWorker,
-  describeOutcome,
-  probeKinds,
-  restartWorker,
-  spendAllowance,
-} from './prober-worker.ts'
+import { abortWorker, createWorker, describeOutcome, probeKinds, restartWorker } from './prober-worker.ts'
 import type { ProbedContainer, ProbedPod, ProbeReport, ProbeWorker } from './prober-worker.ts'
 
 /** A verdict changed. */
@@ -263,9 +256,7 @@ export class Prober {
     if (!isWarningOnly) {
       worker.lastFailure = { containerId: state.containerId, atMs: this.#clock.wallMs(), message }
     }
-    const allowance = spendAllowance(worker.allowance, this.#clock.monotonicMs())
-    if (allowance === undefined) return
-    worker.allowance = allowance
+    if (!worker.events.takeNow(this.#clock.monotonicMs())) return
     const reason = isWarningOnly ? 'ProbeWarning' : 'Unhealthy'
     this.#env.events.record({ pod, container, type: 'Warning', reason, message })
   }

@@ -6,7 +6,6 @@ import type { Clock, Timer } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
 import { digestText, uuidOfText } from '../../pod/values/hash.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
 import { eventMigrations, parseEvents } from '../../store/reports.ts'
 import type { Kept, KeptEvent } from '../../store/reports.ts'
 import { createStateReport, loadState, smallFile } from '../../store/state-report.ts'
@@ -42,8 +41,6 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   readonly #logger: Logger
   /** Oldest first: a Map keeps the order of insertion. */
   readonly #events = new Map<string, Kept>()
-  /** The same by their pods; those of the node under undefined. */
-  readonly #ofPods = new Map<PodUid | undefined, readonly Kept[]>()
   #timer: Timer | undefined
   #timerFiresAtMs = Number.POSITIVE_INFINITY
   #flushing: Promise<void> = Promise.resolve()
@@ -98,25 +95,13 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   }
 
   #keep(key: string, kept: Kept): void {
-    if (!this.#events.delete(key)) {
-      const uid = kept.event.pod?.uid
-      this.#ofPods.set(uid, [...(this.#ofPods.get(uid) ?? []), kept])
-    }
+    this.#events.delete(key)
     this.#events.set(key, kept)
     this.#shown.events.put(key, this.#toObject(kept))
-    if (this.#events.size > capacity) this.#dropOldest()
-  }
-
-  #dropOldest(): void {
-    const [oldest] = this.#events
-    if (oldest === undefined) return
-    const [key, kept] = oldest
-    const uid = kept.event.pod?.uid
-    const left = this.#ofPods.get(uid)?.filter((each) => each !== kept) ?? []
-    if (left.length === 0) this.#ofPods.delete(uid)
-    else this.#ofPods.set(uid, left)
-    this.#events.delete(key)
-    this.#shown.events.remove(key)
+    const [oldest] = this.#events.keys()
+    if (this.#events.size <= capacity || oldest === undefined) return
+    this.#events.delete(oldest)
+    this.#shown.events.remove(oldest)
   }
 
   /** The event itself, or the combined one that stands for it and similar ones. */
@@ -127,10 +112,10 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       lastAtMs > nowMs - similarEvents.withinMs && lastAtMs <= nowMs
     const standing = this.#events.get(keyOf(combined))
     if (standing !== undefined && isRecent(standing)) return combined
-    const similar = this.#ofPods
-      .get(event.pod?.uid)
-      ?.filter((kept) => isRecent(kept) && isSimilar(kept.event, event))
-    return (similar?.length ?? 0) < similarEvents.most ? event : combined
+    const similar = [...this.#events.values()].filter(
+      (kept) => isSimilar(kept.event, event) && isRecent(kept),
+    )
+    return similar.length < similarEvents.most ? event : combined
   }
 
   #writeWithin(delayMs: number): void {
@@ -215,7 +200,11 @@ function keyOf({ pod, container, type, reason, message }: KeptEvent): string {
   ])
 }
 
-/** Of two of one pod. */
 function isSimilar(one: KeptEvent, other: KeptEvent): boolean {
-  return one.reason === other.reason && one.container === other.container && one.type === other.type
+  return (
+    one.pod?.uid === other.pod?.uid &&
+    one.reason === other.reason &&
+    one.container === other.container &&
+    one.type === other.type
+  )
 }

@@ -188,12 +188,10 @@ export class RequestLimits {
     const bucket = this.#buckets.get(client) ?? new TokenBucket(perSecond, burst, nowMs)
     this.#buckets.delete(client)
     this.#buckets.set(client, bucket)
-    if (bucket.take(nowMs) > 0) {
-      bucket.giveBack()
+    if (!bucket.takeNow(nowMs))
       throw new ApiError(429, `too many requests: ${client} may send ${perSecond} in a second`, undefined, {
         retryAfterSeconds: 1,
       })
-    }
     const [oldest] = this.#buckets.keys()
     if (this.#buckets.size > maxClients && oldest !== undefined) this.#buckets.delete(oldest)
   }

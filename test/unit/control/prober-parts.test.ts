@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeOutcome, fullAllowance, spendAllowance } from '../../../src/control/pod/prober-worker.ts'
+import { describeOutcome, eventAllowance } from '../../../src/control/pod/prober-worker.ts'
 import { ProberLag, ProberSchedule } from '../../../src/control/pod/prober.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { StallingClock } from './stalling-clock.ts'
@@ -167,14 +167,9 @@ describe('events', () => {
   })
 
   it('come 25 at once and then one every five minutes', () => {
-    let allowance = fullAllowance
-    const spend = (nowMs: number): boolean => {
-      const left = spendAllowance(allowance, nowMs)
-      if (left !== undefined) allowance = left
-      return left !== undefined
-    }
+    const events = eventAllowance(0)
     const passed = (from: number, times: number) =>
-      Array.from({ length: times }, (_, i) => spend(from + i)).filter(Boolean).length
+      Array.from({ length: times }, (_, i) => events.takeNow(from + i)).filter(Boolean).length
     expect(passed(1_000, 40)).toBe(25)
     expect(passed(200_000, 5)).toBe(0)
     expect(passed(301_100, 5)).toBe(1)
