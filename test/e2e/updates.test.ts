@@ -156,10 +156,7 @@ describePodd('updates', {}, (rig) => {
     podd.drop('careful', pod('old', 'localhost/podd-test/shell:1'))
     const before = await podd.untilReady('careful')
     podd.drop('careful', pod('new', missing))
-    await podd.until('the reason in `get pods`', async () => {
-      const { stderr } = await podd.cli('get', 'pods')
-      return /careful\.yaml.*the new version is not applied and the old one keeps running.*tpyo/u.test(stderr)
-    })
+    await podd.untilNote(/careful\.yaml.*the new version is not applied and the old one keeps running.*tpyo/u)
     const described = await podd.cliOk('describe', 'pod', 'careful')
     expect(described).toContain('the old one keeps running')
     const still = await podd.untilReady('careful')
@@ -171,8 +168,7 @@ describePodd('updates', {}, (rig) => {
     const after = await podd.untilReady('careful')
     expect(after.metadata.uid).not.toBe(before.metadata.uid)
     expect(await podd.untilWords('careful', 3)).toEqual(['old', 'end', 'new'])
-    const { stderr } = await podd.cli('get', 'pods')
-    expect(stderr).not.toContain('careful')
+    expect(await podd.notes()).not.toContain('careful')
   })
 
   it.concurrent('keeps the old pod running while the new one mounts what is missing over a file', async () => {

@@ -104,9 +104,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     fill(filler)
     const change = { spec: { hostname: 'changed' } }
     podd.drop('unlucky', shellPod('unlucky', podd.shared, 'say start; stay', change))
-    await podd.until('the reason', async () =>
-      /the old one keeps running.*ENOSPC/u.test((await podd.ask('get', 'pods')).stderr),
-    )
+    await podd.untilNote(/the old one keeps running.*ENOSPC/u)
     expect((await podd.untilReady('unlucky')).metadata.uid).toBe(before.metadata.uid)
     rmSync(filler)
     await podd.until(

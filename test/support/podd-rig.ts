@@ -540,9 +540,14 @@ exit $code
     })
   }
 
-  /** What `podd get pods` says beside its table. */
+  /** The errors and warnings that `podd status` lists: beside pods several are only counted. */
   async notes(): Promise<string> {
-    return (await this.ask('get', 'pods', '-A')).stderr
+    const { stdout } = await this.ask('status')
+    return stdout
+      .split('\n')
+      .filter((line) => /^(?:error|warning): /u.test(line))
+      .map((line) => `${line}\n`)
+      .join('')
   }
 
   /** Those notes, once something in them is `like` this. */
