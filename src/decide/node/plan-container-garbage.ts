@@ -94,7 +94,7 @@ function selectGarbage(
   let kept = units.map((unit) => unit.toSorted((a, b) => b.restartCount - a.restartCount))
   const limit = (max: number, reason: GarbageReason): void => {
     for (const { id } of kept.flatMap((unit) => unit.slice(max))) reasons.set(id, reason)
-    kept = kept.map((unit) => unit.slice(0, max)).filter(({ length }) => length > 0)
+    kept = kept.map((unit) => unit.slice(0, max))
   }
   if (policy.maxPerContainer >= 0) limit(policy.maxPerContainer, 'container-limit')
   const { maxTotal } = policy

@@ -315,7 +315,9 @@ function expire(
 function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number): JobStep {
   const active = activeOf(record)
   const parallelism = spec.parallelism ?? 1
-  const wanted = Math.min(parallelism, remaining(spec, record, active.length))
+  const indexes = isIndexed(spec) ? freeIndexes(spec, record) : []
+  const useful = isIndexed(spec) ? indexes.length : remaining(spec, record, active.length)
+  const wanted = Math.min(parallelism, active.length + useful)
   if (active.length >= wanted) {
     const surplus = new Set(active.slice(wanted))
     const kept = Object.entries(record.pods).filter(([pod]) => !surplus.has(pod))
@@ -326,11 +328,9 @@ function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number)
   if (nowMs < mayMakeAtMs) return { record, wakeAtMs: mayMakeAtMs }
   let { made } = record
   const pods: Record<string, MadePod> = { ...record.pods }
-  const indexes = isIndexed(spec) ? freeIndexes(spec, record) : []
   const waits: number[] = []
   for (let count = active.length; count < wanted; count += 1) {
-    const index = isIndexed(spec) ? indexes[count - active.length] : undefined
-    if (isIndexed(spec) && index === undefined) break
+    const index = indexes[count - active.length]
     const readyAtMs =
       isPerIndex && index !== undefined
         ? backoffEnd(record.indexFailures[index] ?? 0, record.indexFailedAtMs?.[index])
@@ -347,14 +347,13 @@ function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number)
   return { record: { ...record, made, pods }, wakeAtMs: soonest(...waits) }
 }
 
-/** How many pods may still be useful at the same time. */
-function remaining(spec: JobSpec, record: JobRecord, active: number): number {
-  if (isIndexed(spec))
-    return (spec.completions ?? 0) - record.completedIndexes.length - record.failedIndexes.length
-  if (spec.completions === undefined) return record.succeeded > 0 ? active : Infinity
-  return spec.completions - record.succeeded
+/** How many pods may be useful beside the active ones. */
+function remaining({ completions }: JobSpec, { succeeded }: JobRecord, active: number): number {
+  if (completions === undefined) return succeeded > 0 ? 0 : Infinity
+  return completions - succeeded - active
 }
 
+/** Those that are not over and have no pod. */
 function freeIndexes(spec: JobSpec, record: JobRecord): readonly number[] {
   const taken = new Set([...record.completedIndexes, ...record.failedIndexes])
   for (const { index, outcome } of Object.values(record.pods))

@@ -171,6 +171,23 @@ describe('planContainerGarbage', () => {
       [0, 1, 2],
       { ...minuteOld, maxPerContainer: -1, maxTotal: -1 },
     ],
+    [
+      'removes one at the age that it has to have, and not before',
+      [`foo bar 1 ${nowMs - 59_999}`, `foo bar 0 ${nowMs - 60_000}`],
+      [0],
+      { ...minuteOld, maxPerContainer: 0, maxTotal: -1 },
+    ],
+    [
+      'removes the oldest of a container, whatever their order',
+      ['foo bar 1 1', 'foo bar 0 0', 'foo bar 3 3', 'foo bar 2 2'],
+      [2, 3],
+    ],
+    [
+      'removes nothing where there are as many as there may be, however they are spread',
+      ['foo bar 2 2', 'foo bar 1 1', 'foo bar 0 0', 'foo baz 0 0'],
+      [0, 1, 2, 3],
+      { ...minuteOld, maxPerContainer: -1, maxTotal: 4 },
+    ],
     ['keeps those made a moment ago', ['foo bar 2 now', 'foo bar 1 now', 'foo bar 0 now'], [0, 1, 2]],
     ['removes the oldest of a container', ['foo bar 2 2', 'foo bar 1 1', 'foo bar 0 0'], [0, 1]],
     ['never removes one that runs', ['foo bar 2 2', 'foo bar 1 1', 'foo bar 0 0 running'], [0, 1, 2]],
@@ -250,6 +267,30 @@ describe('planContainerGarbage', () => {
     ],
   ])('%s', (_title, lines, remain, policy = usual, options = {}) => {
     expect(remaining(lines, policy, options)).toEqual(remain.map((index) => lines[index]))
+  })
+
+  it('keeps how the newest one ended until the runtime itself tells of it', () => {
+    const of = (provisional: boolean) => {
+      const containers = [
+        exitedContainer('a', 1, { restartCount: 1, provisional }),
+        exitedContainer('a', 1, { provisional }),
+      ]
+      const policy = { maxPerContainer: 0, maxTotal: -1, minimumAgeMs: 0 }
+      return selectDeadContainers(observedPod({ containers }), policy, nowMs).containers
+    }
+    expect([of(true), of(false)]).toEqual([['a-0'], ['a-1', 'a-0']])
+  })
+
+  it.each([
+    ['live', 'superseded', ['sandbox-0']],
+    ['removed', 'removed', ['sandbox-1', 'sandbox-0']],
+  ] as const)('says why the sandboxes of a %s pod go: %s', (fate, reason, ids) => {
+    const observed = observedPod({ sandboxes: [dead(1), dead(0)] })
+    const facts = { pods: [{ observed, fate }], allSourcesReady: true, evictNonDeletedPods: false }
+    const [garbage] = planContainerGarbage(facts, defaultContainerPolicy, nowMs)
+    expect(garbage?.sandboxes.map((each) => [each.sandbox.id, each.reason])).toEqual(
+      ids.map((id) => [id, reason]),
+    )
   })
 
   // The facts of TestSandboxGC, same file.

@@ -291,6 +291,17 @@ describe('an Indexed Job', () => {
     expect(job.at(15).active).toEqual(['j-0-1'])
   })
 
+  it('keeps no times of failures of each index where none has a limit of its own', () => {
+    expect(run(indexed).at(1, { 'j-0-0': 'failed' }).record).not.toHaveProperty('indexFailedAtMs')
+  })
+
+  it('waits for no index alone once its manifest has no limit for each', () => {
+    const wanted = { ...indexed, completions: 3 }
+    const job = run({ ...wanted, backoffLimitPerIndex: 5 }).at(1, { 'j-0-0': 'failed' })
+    job.with(spec(wanted)).at(2, { 'j-1-1': 'succeeded' })
+    expect(job.active.map((name) => name.slice(0, 3))).toEqual(['j-0', 'j-2'])
+  })
+
   it('waits for nothing but the pods that run where each other index is over', () => {
     const job = run({ ...indexed, completions: 3, parallelism: 3, backoffLimitPerIndex: 0 })
     job.at(1, { 'j-0-0': 'succeeded' }).at(2, { 'j-1-1': 'failed' })

@@ -191,6 +191,27 @@ function newPods(change: JsonObject) {
   return { spec, targets: new WorkloadTargets().podsOf(documentOf('Deployment', spec)) }
 }
 
+it('the status of a workload counts no pod as updated while its pods are made by an earlier template than the newest', () => {
+  const { spec, targets } = newPods({ replicas: 1 })
+  const [target] = targets
+  const pods: readonly WorkloadPod[] = [
+    { name: 'web-0', manifest: target?.manifest ?? {}, state: 'ready', readySinceMs: 0 },
+  ]
+  const status = (image: string) =>
+    showWorkload(
+      { ...documentOf('Deployment', spec), newest: { spec: { template: template(image) } } },
+      { metadata, targets, pods, job: undefined, cronJob: undefined, activeJobs: [], nowMs },
+    )?.status
+  expect(status('web:3')).toMatchObject({
+    updatedReplicas: 0,
+    conditions: [{}, { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' }],
+  })
+  expect(status('web:2')).toMatchObject({
+    updatedReplicas: 1,
+    conditions: [{}, { type: 'Progressing', status: 'True', reason: 'NewReplicaSetAvailable' }],
+  })
+})
+
 /** Source: pkg/controller/daemon/daemon_controller.go (updateDaemonSetStatus), 1.36. */
 it.each<[string, Pod, readonly number[]]>([
   ['is ready', ['new', 0], [1, 1, 1, 1, 0]],
