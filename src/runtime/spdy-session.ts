@@ -5,6 +5,8 @@ import { PoddError } from '../base/errors.ts'
 
 /** How many unread bytes a stream buffers before no more is read from the connection. */
 const streamBufferBytes = 256 * 1024
+/** How many received bytes wait for a stream that isn't read before no more is read from the connection. */
+const maxArrivedBytes = 2 * streamBufferBytes
 const mostStreams = 2048
 const mostDataBytes = 32 * 1024
 
@@ -139,16 +141,53 @@ export class SpdySession {
   async #run(): Promise<void> {
     const decoder = new SpdyDecoder()
     try {
-      for await (const chunk of this.#connection) {
-        if (!(chunk instanceof Uint8Array)) continue
+      for await (const chunk of this.#arrivals())
         for (const frame of decoder.push(chunk)) await this.#take(frame)
-      }
     } catch {
-      // The connection broke, or its bytes are not SPDY: either ends it, and its streams with it.
+      // Its bytes are not SPDY, which ends the connection, and its streams with it.
     }
     this.#connection.destroy()
     this.#reader.close()
     for (const stream of this.#streams.values()) stream.takeReset()
+  }
+
+  /**
+   * What the connection brings, to its end. Where it is reset, all that had arrived before comes first: a runtime that closes
+   * with unread input resets the connection, after a report that says why. Iteration over the connection itself would
+   * lose that.
+   */
+  async *#arrivals(): AsyncGenerator<Uint8Array> {
+    const connection = this.#connection
+    const arrived: Uint8Array[] = []
+    let bytes = 0
+    let isOver = false
+    let wake = (): void => {}
+    const end = (): void => {
+      isOver = true
+      wake()
+    }
+    connection.on('data', (chunk: unknown) => {
+      if (!(chunk instanceof Uint8Array)) return
+      arrived.push(chunk)
+      bytes += chunk.length
+      if (bytes >= maxArrivedBytes) connection.pause()
+      wake()
+    })
+    connection.once('end', end)
+    connection.once('close', end)
+    for (;;) {
+      const chunk = arrived.shift()
+      if (chunk !== undefined) {
+        yield chunk
+        bytes -= chunk.length
+        if (bytes === 0) connection.resume()
+      } else if (isOver || connection.destroyed) return
+      else {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    }
   }
 
   async #take(frame: SpdyFrame): Promise<void> {

@@ -52,7 +52,10 @@ describePodd('the example server of a fleet', { config }, (rig) => {
     )
     await podd.untilReady('web')
     await podd.until('the old one, healthy', async () => / healthy +Failed +1\/1 /u.test(await table()))
-    const log = readFileSync(join(podd.directory, 'podd.log'), 'utf8')
+    const logged = (): string => readFileSync(join(podd.directory, 'podd.log'), 'utf8')
+    // podd writes its log a moment after it reports.
+    await podd.until('its line', () => logged().includes('"the unit is rolled back"'))
+    const log = logged()
     expect(log.match(/"the unit is rolled back"/gu)).toHaveLength(1)
     expect(log.match(/"reason":"CrashLoopBackOff".*"a container does not run"/gu)).toHaveLength(1)
   })

@@ -6,11 +6,16 @@ import { encodeDataHead, encodeReset, resetStatus, SpdySession } from '../../../
 import type { SpdyStream } from '../../../src/runtime/spdy-session.ts'
 
 /** A stream of a session, and the other side of its connection. */
-function begin(): { readonly stream: SpdyStream; readonly other: Duplex } {
+function begin(): {
+  readonly stream: SpdyStream
+  readonly session: SpdySession
+  readonly mine: Duplex
+  readonly other: Duplex
+} {
   const [mine, other] = duplexPair()
   other.resume()
   const session = new SpdySession(mine, (stream) => stream.destroy())
-  return { stream: session.open({ streamtype: 'stdout' }), other }
+  return { stream: session.open({ streamtype: 'stdout' }), session, mine, other }
 }
 
 const data = (id: number, text: string): Buffer =>
@@ -36,6 +41,19 @@ it('has what came before the end of the connection read', async () => {
   other.end(data(stream.id, 'the last words'))
   await once(other, 'finish')
   await expect(read(stream)).resolves.toBe('the last words')
+})
+
+it('has what came before the connection was reset read, though a reader of another stream is slow', async () => {
+  const { stream, session, other, mine } = begin()
+  const report = session.open({ streamtype: 'error' })
+  const reading = read(report)
+  // As much as a stream buffers: the session waits with what follows.
+  for (let part = 0; part < 8; part += 1) other.write(data(stream.id, 'x'.repeat(32 * 1024)))
+  other.write(data(report.id, 'the reason'))
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  mine.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
+  stream.resume()
+  await expect(reading).resolves.toBe('the reason')
 })
 
 it('tells a reader that waits of a reset', async () => {
