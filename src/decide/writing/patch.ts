@@ -219,9 +219,14 @@ function mergeValue(key: string, current: Json | undefined, value: Json): Json |
 
 /** The merge key of a list of this name; undefined where the list is replaced as a whole. */
 export function mergeKeyOf(key: string, items: readonly Json[]): string | undefined {
-  const mergeKey = Object.hasOwn(mergeKeys, key) ? mergeKeys[key] : undefined
-  const isListOfObjects = items.every((item) => isJsonObject(item))
-  return isListOfObjects ? mergeKey : undefined
+  if (!items.every((item) => isJsonObject(item))) return undefined
+  // Those of a Service.
+  if (
+    key === 'ports' &&
+    items.some((item) => isJsonObject(item) && 'port' in item && !('containerPort' in item))
+  )
+    return 'port'
+  return Object.hasOwn(mergeKeys, key) ? mergeKeys[key] : undefined
 }
 
 function mergeLists(current: readonly Json[], patch: readonly Json[], mergeKey: string): readonly Json[] {
@@ -260,7 +265,7 @@ function applyOrder(merged: Map<string, Json>, key: string, order: Json): void {
   if (!Array.isArray(current) || !Array.isArray(order)) return
   const wanted: readonly Json[] = order
   const items: readonly Json[] = current
-  const mergeKey = Object.hasOwn(mergeKeys, key) ? mergeKeys[key] : undefined
+  const mergeKey = mergeKeyOf(key, items)
   const idOf = (item: Json): Json | undefined =>
     mergeKey !== undefined && isJsonObject(item) ? item[mergeKey] : item
   const rankOf = (item: Json): number => wanted.findIndex((other) => sameData(idOf(other), idOf(item)))

@@ -178,3 +178,28 @@ it.each([
 ])('where %s', (_what, current, patch, result) => {
   expect(strategicMerge(current, patch)).toEqual(result)
 })
+
+it('merges the ports of a Service by their numbers, and those of a container by its own', () => {
+  const ports = [
+    { port: 80, name: 'http' },
+    { port: 443, name: 'https' },
+  ]
+  const patch = {
+    spec: {
+      ports: [
+        { port: 443, targetPort: 8443 },
+        { port: 80, $patch: 'delete' },
+      ],
+    },
+  }
+  expect(strategicMerge({ spec: { ports } }, patch)).toEqual({
+    spec: { ports: [{ port: 443, name: 'https', targetPort: 8443 }] },
+  })
+  const containers = [{ name: 'a', ports: [{ containerPort: 80 }] }]
+  expect(
+    strategicMerge(
+      { containers },
+      { containers: [{ name: 'a', ports: [{ containerPort: 80, name: 'http' }] }] },
+    ),
+  ).toEqual({ containers: [{ name: 'a', ports: [{ containerPort: 80, name: 'http' }] }] })
+})
