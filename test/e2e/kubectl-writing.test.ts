@@ -43,7 +43,12 @@ const manifests: Readonly<Record<string, object>> = {
   'image.json': web(otherShell, 'b', 'front'),
   'env.json': web(otherShell, 'c', 'front'),
   'typo.json': { ...web(shell, 'b'), specc: {} },
-  'strange.json': { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name: 'web' }, spec: {} },
+  'strange.json': {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'Ingress',
+    metadata: { name: 'web' },
+    spec: {},
+  },
   'deployment.json': {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -226,7 +231,7 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
           'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "specc"',
         )
         expect(await at.refused('apply -f @strange.json')).toContain(
-          'no matches for kind "ReplicaSet" in version "apps/v1"',
+          'no matches for kind "Ingress" in version "networking.k8s.io/v1"',
         )
 
         expect(await at.print('apply -f @conf-1.json')).toBe('configmap/conf created\n')
