@@ -97,8 +97,8 @@ function checkOciRuntimes({ programs, cgroups }: HostFacts): readonly DoctorFind
 /** Also where the version is unknown. */
 function isBefore(version: string, wanted: readonly number[]): boolean {
   const parts = version.split('.').map((part) => Number.parseInt(part, 10) || 0)
-  const differing = wanted.findIndex((part, index) => part !== (parts[index] ?? 0))
-  return differing >= 0 && (parts[differing] ?? 0) < (wanted[differing] ?? 0)
+  const differences = wanted.map((part, index) => (parts[index] ?? 0) - part)
+  return (differences.find((difference) => difference !== 0) ?? 0) < 0
 }
 
 function checkEmbeddedProcess({ pid, answers, failure, newerVersion }: EmbeddedRuntimeFacts): DoctorFinding {

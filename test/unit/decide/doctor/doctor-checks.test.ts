@@ -150,6 +150,78 @@ describe('checkHost', () => {
     ])
   })
 
+  it.each<[name: string, change: Partial<HostFacts>, message: string]>([
+    ['clock', {}, '2026-06-01T00:00:00.000Z, synchronized'],
+    [
+      'clock',
+      { clock: { wallMs: Date.UTC(2026, 0, 1), synchronized: undefined } },
+      '2026-01-01T00:00:00.000Z',
+    ],
+    ['init', {}, 'systemd'],
+    ['init', { hasSystemd: false }, 'not systemd: containerd runs as a plain process beside podd'],
+    ['swap', {}, 'none'],
+    ['swap', { swapBytes: 1023 * 2 ** 20 }, '1023 MiB; memory limits count without it'],
+    ['swap', { swapBytes: gibibyte }, '1.0 GiB; memory limits count without it'],
+    ['kernel', {}, `${sound.kernelRelease} has all that pods need`],
+    [
+      'kernel',
+      {
+        kernel: [
+          { name: 'overlayfs', purpose: 'layers', option: 'CONFIG_OVERLAY_FS', present: true },
+          { name: 'veth', purpose: 'pods', option: 'CONFIG_VETH', present: undefined },
+        ],
+      },
+      `${sound.kernelRelease} has all that pods need (nothing tells about veth)`,
+    ],
+  ])('says of what is well how it is: %s %j', (name, change, message) => {
+    const found = checkHost({ ...sound, ...change }).find((each) => each.name === name)
+    expect(found).toMatchObject({ status: 'ok', message })
+  })
+
+  it.each<
+    [name: string, version: string, containerd: string, hybrid: readonly string[], status: 'ok' | 'error']
+  >([
+    ['crun', '1.14.2', '2.1.4', [], 'error'],
+    ['crun', '', '2.1.4', [], 'error'],
+    ['crun', '0.17', '2.0.0', [], 'error'],
+    ['crun', '1.14.3', '2.1.4', [], 'ok'],
+    ['crun', '1.15', '2.1.4', [], 'ok'],
+    ['crun', '2.0', '2.1.4', [], 'ok'],
+    ['crun', '1.8.1', '1.7.27', [], 'ok'],
+    ['runc', '1.1.5', '2.1.4', [], 'ok'],
+    ['crun', '1.21', '2.1.4', ['pids'], 'error'],
+    ['runc', '1.1.5', '2.1.4', ['pids'], 'ok'],
+  ])('of %s %s with containerd %s and, in the other cgroup version, %j: %s', (name, ...facts) => {
+    const [version, containerd, hybridControllers, status] = facts
+    const { cgroups, programs } = sound
+    const found = checkHost({
+      ...sound,
+      cgroups: cgroups && { ...cgroups, hybridControllers },
+      programs: {
+        ...programs,
+        containerd: { path: '/usr/bin/containerd', version: containerd },
+        ociRuntimes: [{ name, program: { path: `/usr/bin/${name}`, version } }],
+      },
+    })
+    expect(found.find((each) => each.name === name)?.status).toBe(status)
+  })
+
+  it('tells for how many registries there are settings, where there are', () => {
+    const registries = (count: number) =>
+      checkHost({
+        ...sound,
+        ...withEmbedded({ registryHosts: { directory: '/certs.d', registries: count, problems: [] } }),
+      }).filter(({ name }) => name === 'registries')
+    expect(registries(0)).toEqual([])
+    expect(registries(2)).toMatchObject([{ status: 'ok', message: '/certs.d has settings for 2' }])
+  })
+
+  it('warns of a crash for seven days', () => {
+    const crash = { atMs: Date.UTC(2026, 4, 25), path: '/1.json', count: 1 }
+    expect(complaints({ crash })).toMatchObject([{ name: 'crashes' }])
+    expect(complaints({ crash: { ...crash, atMs: crash.atMs - 1 } })).toEqual([])
+  })
+
   it('says nothing of a crash of long ago', () => {
     expect(complaints({ crash: { atMs: Date.UTC(2026, 4, 24), path: '/1.json', count: 1 } })).toEqual([])
   })
