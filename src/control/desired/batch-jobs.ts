@@ -80,6 +80,8 @@ export class BatchJobs {
   #state: BatchState
   readonly #children = new WeakMap<JsonObject, ObjectDocument>()
   readonly #schedules = new Map<string, Schedule>()
+  readonly #runs = new WeakMap<ObjectDocument, string>()
+  readonly #pods = new WeakMap<ObjectDocument, Map<string, PodDocument>>()
 
   constructor(file: SmallFile, state: BatchState) {
     this.#file = file
@@ -128,7 +130,7 @@ export class BatchJobs {
   /** The pods by the state on the disk: nothing is counted, started or ended. */
   keep(source: SourceName, documents: readonly ObjectDocument[]): readonly PodDocument[] {
     return this.#jobsAmong(source, documents, this.#state).flatMap(({ document, job }) =>
-      podsOf(document, this.#state.jobs[keyOf(source, job)]),
+      this.#podsOf(document, this.#state.jobs[keyOf(source, job)]),
     )
   }
 
@@ -150,7 +152,7 @@ export class BatchJobs {
     const stepJobs = (): void => {
       for (const { document, job } of this.#jobsAmong(source, documents, { jobs, cronJobs })) {
         const key = keyOf(source, job)
-        const run = runOf(document)
+        const run = this.#runOf(document)
         const before = jobs[key]
         const record =
           before?.run === run && isOf(before, document) ? before : newJobRecord(run, nowMs, before?.made)
@@ -193,7 +195,7 @@ export class BatchJobs {
     stepJobs()
     const state = { jobs, cronJobs }
     const made = this.#jobsAmong(source, documents, state).flatMap(({ document, job }) =>
-      podsOf(document, jobs[keyOf(source, job)]),
+      this.#podsOf(document, jobs[keyOf(source, job)]),
     )
     return { state, pods: made, wakeAtMs: wakes.length === 0 ? undefined : Math.min(...wakes) }
   }
@@ -249,6 +251,33 @@ export class BatchJobs {
     })
   }
 
+  /** What a Job runs: a change of anything else is none of that. */
+  #runOf(document: ObjectDocument): string {
+    const known = this.#runs.get(document)
+    if (known !== undefined) return known
+    const spec = jsonAt(document.manifest, 'spec')
+    const [template, completions, completionMode] = ['template', 'completions', 'completionMode'].map((key) =>
+      jsonAt(spec, key),
+    )
+    const run = digestText(canonicalJson({ template, completions, completionMode }))
+    this.#runs.set(document, run)
+    return run
+  }
+
+  /** Each made once: a host may keep hundreds that have ended. */
+  #podsOf(document: ObjectDocument, record: JobRecord | undefined): readonly PodDocument[] {
+    const { name } = document.object.metadata
+    const known = this.#pods.get(document)
+    const pods = new Map(
+      Object.entries(record?.pods ?? {}).map(([pod, { index }]) => [
+        pod,
+        known?.get(pod) ?? toDocument(document, asJobPod(podOf(document, pod), name, index)),
+      ]),
+    )
+    this.#pods.set(document, pods)
+    return [...pods.values()]
+  }
+
   #scheduleOf({ spec: { schedule, timeZone } }: CronJob): Schedule {
     const key = `${timeZone ?? ''} ${schedule}`
     const known = this.#schedules.get(key)
@@ -299,22 +328,6 @@ function isOf({ uid }: Pick<JobRecord, 'uid'>, { kept }: ObjectDocument): boolea
 
 function bound<T extends JobRecord | CronRecord>(record: T, { kept }: ObjectDocument): T {
   return kept === undefined || record.uid === kept.uid ? record : { ...record, uid: kept.uid }
-}
-
-/** What a Job runs: a change of anything else is none of that. */
-function runOf({ manifest }: ObjectDocument): string {
-  const spec = jsonAt(manifest, 'spec')
-  const [template, completions, completionMode] = ['template', 'completions', 'completionMode'].map((key) =>
-    jsonAt(spec, key),
-  )
-  return digestText(canonicalJson({ template, completions, completionMode }))
-}
-
-function podsOf(document: ObjectDocument, record: JobRecord | undefined): readonly PodDocument[] {
-  const { name } = document.object.metadata
-  return Object.entries(record?.pods ?? {}).map(([pod, { index }]) =>
-    toDocument(document, asJobPod(podOf(document, pod), name, index)),
-  )
 }
 
 /** The Job that a CronJob starts for a time (getJobFromTemplate2 in pkg/controller/cronjob, 1.36). */
