@@ -137,6 +137,7 @@ export function createLoops(system: SystemEnv) {
     podNameSuffix,
     proofMs: settings.updateMinReadyMs,
     shown: system.shown,
+    events,
     batch: { file: system.batchFile, report: createStateReport(events, logger) },
     isRuntimeKnown: () => state.isListed && knowledge.runtimeProblem === undefined,
     onChange: (source) => post({ kind: 'update', source }),

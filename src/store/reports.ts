@@ -34,7 +34,9 @@ export function listCrashReports(rootDir: string): readonly CrashReport[] {
 }
 
 /** Left out for an event about the node. */
-export type KeptEvent = PodEvent | (NodeEvent & { readonly pod?: undefined; readonly container?: undefined })
+export type KeptEvent =
+  | PodEvent
+  | (NodeEvent & { readonly [Field in 'pod' | 'kind' | 'container']?: undefined })
 
 /** An event in `<root-dir>/events.json`; times are wall milliseconds. */
 export interface Kept {

@@ -2,7 +2,7 @@ import type { WorkloadObject } from '../../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceList, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
-import { eventKind } from '../../api/served-kinds.ts'
+import { eventKind, findKind } from '../../api/served-kinds.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
 import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import { podKey } from '../../pod/values/ids.ts'
@@ -175,10 +175,14 @@ async function describePodOf(
 }
 
 export const eventsVerb: Verb = {
-  usage: 'events [--for POD] [--types Normal,Warning] [-w] [-n NAMESPACE | -A] [-o json|yaml]',
-  help: 'Lists the events of pods and of the node, the oldest first. podd keeps only the latest events.',
+  usage: 'events [--for POD | KIND/NAME] [--types Normal,Warning] [-w] [-n NAMESPACE | -A] [-o json|yaml]',
+  help: 'Lists the events of pods, Jobs, CronJobs and of the node, the oldest first. podd keeps only the latest events.',
   flags: [
-    { name: 'for', label: 'POD|node/NAME', doc: 'Only events of this pod, or of the node.' },
+    {
+      name: 'for',
+      label: 'POD|KIND/NAME',
+      doc: 'Only events of this pod, Job (job/NAME), CronJob (cj/NAME) or of the node (node/NAME).',
+    },
     {
       name: 'types',
       label: 'TYPES',
@@ -205,8 +209,11 @@ export const eventsVerb: Verb = {
 
 function aboutFields(about: string | undefined): readonly string[] {
   if (about === undefined) return []
-  const kind = /^nodes?\//u.test(about) ? 'Node' : 'Pod'
-  const name = about.replace(/^(?:pod|node)s?\//u, '')
+  const [, word = '', rest = about] = /^([^/]+)\/(.*)$/u.exec(about) ?? []
+  const given = findKind(word)?.kind
+  // A word that is no kind is part of a name, which nothing bears.
+  const kind = given ?? 'Pod'
+  const name = given === undefined ? about : rest
   return [
     `involvedObject.kind=${kind}`,
     `involvedObject.name=${name.replaceAll(/[\\,=]/gu, String.raw`\$&`)}`,

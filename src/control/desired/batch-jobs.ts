@@ -12,9 +12,12 @@ import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
 import type { CronJob, Job } from '../../pod/objects/workload-kinds.ts'
 import { digestText } from '../../pod/values/hash.ts'
+import type { PodEvent } from '../../pod/state/pod-event.ts'
+import { parseSourceName } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
 import { loadState } from '../../store/state-report.ts'
 import type { SmallFile, StateReport } from '../../store/state-report.ts'
+import { objectUid } from '../../translate/volume-files.ts'
 
 /** How far all Jobs and CronJobs are, by source, namespace and name. */
 export interface BatchState {
@@ -92,11 +95,13 @@ export class BatchJobs {
     return this.#state
   }
 
-  /** From here on this holds. Throws the system's error: then what held before does. */
-  async save(state: BatchState): Promise<void> {
-    if (sameData(state, this.#state)) return
+  /** From here on this holds; gives what is to be told of it. Throws the system's error: then what held before does. */
+  async save(state: BatchState): Promise<readonly PodEvent[]> {
+    const before = this.#state
+    if (sameData(state, before)) return []
     await writeBatchState(this.#file, state)
     this.#state = state
+    return listEvents(before, state)
   }
 
   /** The Jobs that CronJobs of these have started, by the state on the disk. */
@@ -354,4 +359,45 @@ function jobManifest(
     },
     spec: jsonAt(manifest, 'spec', 'jobTemplate', 'spec') ?? {},
   }
+}
+
+/**
+ * What Jobs and CronJobs did between two states, in the words of a cluster's controllers (pkg/controller/job, pkg/controller/cronjob,
+ * 1.36).
+ */
+function listEvents(before: BatchState, after: BatchState): readonly PodEvent[] {
+  const told = (kind: 'Job' | 'CronJob', key: string, uid: string | undefined) => {
+    const [, source = '', namespace = '', name = ''] = /^(\S+) ([^/]+)\/(.+)$/u.exec(key) ?? []
+    const from = parseSourceName(source)
+    const own = uid ?? objectUid({ kind, namespace, name, source: from })
+    return { kind, pod: { namespace, name, uid: own } } as const
+  }
+  const ofJobs = Object.entries(after.jobs).flatMap(([key, job]): readonly PodEvent[] => {
+    const known = before.jobs[key]
+    if (known === job) return []
+    const about = told('Job', key, job.uid)
+    const made = Object.keys(job.pods).filter(
+      (pod) => known?.run !== job.run || known.pods[pod] === undefined,
+    )
+    const { finished } = job
+    const created = { type: 'Normal', reason: 'SuccessfulCreate' } as const
+    const events: PodEvent[] = made.map((pod) => ({ ...about, ...created, message: `Created pod: ${pod}` }))
+    if (finished === undefined || (known?.run === job.run && known.finished !== undefined)) return events
+    const { type, reason, message } = finished
+    if (type === 'Failed') return [...events, { ...about, type: 'Warning', reason, message }]
+    return [...events, { ...about, type: 'Normal', reason: 'Completed', message: 'Job completed' }]
+  })
+  const ofCronJobs = Object.entries(after.cronJobs).flatMap(([key, cronJob]): readonly PodEvent[] => {
+    const known = before.cronJobs[key]
+    const about = told('CronJob', key, cronJob.uid)
+    const names = new Set(known?.jobs.map(({ name }) => name))
+    const started = cronJob.jobs.filter(({ name }) => !names.has(name))
+    return started.map(({ name }) => ({
+      ...about,
+      type: 'Normal',
+      reason: 'SuccessfulCreate',
+      message: `Created job ${name}`,
+    }))
+  })
+  return [...ofCronJobs, ...ofJobs]
 }

@@ -20,6 +20,7 @@ import { keyOfObject } from '../../pod/objects/local-object.ts'
 import type { LocalObject } from '../../pod/objects/local-object.ts'
 import { isBatchKind, isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import type { WorkloadKind } from '../../pod/objects/workload-kinds.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey, SourceName } from '../../pod/values/ids.ts'
@@ -45,6 +46,7 @@ interface WorkloadEnv {
   readonly proofMs: number
   /** Whether it is known what runs. */
   readonly isRuntimeKnown: () => boolean
+  readonly events: EventRecorder
   /** Where it is kept what Jobs have done. */
   readonly batch: { readonly file: SmallFile; readonly report: StateReport }
   /** What the API shows of them. */
@@ -164,7 +166,7 @@ export class Workloads {
   ): Promise<Expansion> {
     if (batch === undefined || this.#batch === undefined) return joined(replicas)
     try {
-      await this.#batch.save(batch.state)
+      for (const event of await this.#batch.save(batch.state)) this.#env.events.record(event)
       return joined([...replicas, batch])
     } catch (error) {
       const { clock, logger } = this.#env

@@ -153,7 +153,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
 
   #toObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
     const hostName = this.#hostName
-    const { pod, container } = event
+    const { pod, kind = 'Pod', container } = event
     return {
       apiVersion: 'v1',
       kind: 'Event',
@@ -169,8 +169,8 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
           ? // As the kubelet refers to its node (`pkg/kubelet/kubelet.go`, nodeRef, 1.36).
             { kind: 'Node', namespace: '', name: hostName, uid: hostName }
           : {
-              apiVersion: 'v1',
-              kind: 'Pod',
+              apiVersion: kind === 'Pod' ? 'v1' : 'batch/v1',
+              kind,
               namespace: pod.namespace,
               name: pod.name,
               uid: pod.uid,

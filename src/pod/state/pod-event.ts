@@ -3,6 +3,8 @@ import type { PodRef } from '../values/ids.ts'
 /** An event of a pod, as Kubernetes has it. */
 export interface PodEvent {
   readonly pod: PodRef
+  /** Where it is about a Job or CronJob: `pod` names that then. */
+  readonly kind?: 'Job' | 'CronJob' | undefined
   /** The container it is about, if it is about one. */
   readonly container?: string | undefined
   readonly type: 'Normal' | 'Warning'

@@ -829,6 +829,13 @@ describe('podd events', () => {
     expect((await podd('events -o name')).stdout).toBe('event/e1\nevent/e2\nevent/e3\nevent/e4\n')
   })
 
+  it('lists those of a Job apart from those of a pod of its name', async () => {
+    const job = { kind: 'Job', namespace: 'default', name: 'db', uid: 'j' }
+    rig.events.put(eventObject('e9', { involvedObject: job }))
+    expect((await podd('events --for job/db -o name')).stdout).toBe('event/e9\n')
+    expect((await podd('events --for db -o name')).stdout).toBe('event/e3\n')
+  })
+
   it('lists those of one pod or type', async () => {
     expect((await podd('events --for pod/db -o name')).stdout).toBe('event/e3\n')
     expect((await podd('events --types warning -o name')).stdout).toBe('event/e2\n')

@@ -509,6 +509,13 @@ describe('a Job', () => {
         status: { succeeded: 1, failed: 2, ready: 0, conditions: [{}, { type: 'Complete', status: 'True' }] },
       },
     ])
+    const told = rig.events.flatMap(({ kind, reason, message }) =>
+      kind === 'Job' ? [`${reason}: ${message}`] : [],
+    )
+    expect(told).toEqual([
+      ...['once-0', 'once-1', 'once-2'].map((pod) => `SuccessfulCreate: Created pod: ${pod}`),
+      'Completed: Job completed',
+    ])
     expect(JSON.parse(rig.jobs ?? '')).toMatchObject({
       version: 1,
       jobs: { 'file default/once': { succeeded: 1, failed: 2, finished: { type: 'Complete' } } },
@@ -688,6 +695,16 @@ describe('a Job', () => {
     expect(rig.shown.jobs.list()).toMatchObject([{ metadata: { name: `backup-${minutes + 10}` } }])
     expect(rig.shown.cronjobs.list()).toMatchObject([
       { status: { lastScheduleTime: '2026-01-01T00:10:00Z' } },
+    ])
+    const { uid: cronUid = '' } = rig.shown.cronjobs.list()[0]?.metadata ?? {}
+    expect(rig.events.filter(({ kind }) => kind === 'CronJob')).toEqual([
+      {
+        kind: 'CronJob',
+        pod: { namespace: 'default', name: 'backup', uid: cronUid },
+        type: 'Normal',
+        reason: 'SuccessfulCreate',
+        message: `Created job backup-${minutes + 10}`,
+      },
     ])
     await rig.kill()
     await rig.start()

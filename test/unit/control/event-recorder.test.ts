@@ -67,6 +67,17 @@ describe('the recorder of events', () => {
     expect(Number(shown.events.list()[0]?.metadata.resourceVersion)).toBeGreaterThan(before)
   })
 
+  it('says of which kind an object is that is no pod, also after a restart of podd', async () => {
+    const pod = { namespace: 'default', name: 'backup', uid: 'j1' }
+    recorder.record({ pod, kind: 'Job', type: 'Normal', reason: 'Completed', message: 'Job completed' })
+    await recorder.flush()
+    const next = newRecorder()
+    await next.load()
+    expect(shown.events.list().map(({ involvedObject }) => involvedObject)).toEqual([
+      { apiVersion: 'batch/v1', kind: 'Job', ...pod },
+    ])
+  })
+
   it('keeps what happened to the node apart from what happened to pods', async () => {
     recorder.record(event('a'))
     recorder.recordNode({ type: 'Warning', reason: 'ImageGCFailed', message: 'a' })
