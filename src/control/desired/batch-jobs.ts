@@ -366,38 +366,36 @@ function jobManifest(
  * 1.36).
  */
 function listEvents(before: BatchState, after: BatchState): readonly PodEvent[] {
-  const told = (kind: 'Job' | 'CronJob', key: string, uid: string | undefined) => {
-    const [, source = '', namespace = '', name = ''] = /^(\S+) ([^/]+)\/(.+)$/u.exec(key) ?? []
-    const from = parseSourceName(source)
-    const own = uid ?? objectUid({ kind, namespace, name, source: from })
-    return { kind, pod: { namespace, name, uid: own } } as const
+  const events: PodEvent[] = []
+  for (const [key, { uid, jobs }] of Object.entries(after.cronJobs)) {
+    const known = new Set(before.cronJobs[key]?.jobs.map(({ name }) => name))
+    const about = eventHead('CronJob', key, uid)
+    for (const { name } of jobs)
+      if (!known.has(name))
+        events.push({ ...about, type: 'Normal', reason: 'SuccessfulCreate', message: `Created job ${name}` })
   }
-  const ofJobs = Object.entries(after.jobs).flatMap(([key, job]): readonly PodEvent[] => {
-    const known = before.jobs[key]
-    if (known === job) return []
-    const about = told('Job', key, job.uid)
-    const made = Object.keys(job.pods).filter(
-      (pod) => known?.run !== job.run || known.pods[pod] === undefined,
-    )
-    const { finished } = job
-    const created = { type: 'Normal', reason: 'SuccessfulCreate' } as const
-    const events: PodEvent[] = made.map((pod) => ({ ...about, ...created, message: `Created pod: ${pod}` }))
-    if (finished === undefined || (known?.run === job.run && known.finished !== undefined)) return events
+  for (const [key, { uid, run, pods, finished }] of Object.entries(after.jobs)) {
+    const earlier = before.jobs[key]
+    const known = earlier?.run === run ? earlier : undefined
+    const about = eventHead('Job', key, uid)
+    for (const pod of Object.keys(pods))
+      if (known?.pods[pod] === undefined)
+        events.push({ ...about, type: 'Normal', reason: 'SuccessfulCreate', message: `Created pod: ${pod}` })
+    if (finished === undefined || known?.finished !== undefined) continue
     const { type, reason, message } = finished
-    if (type === 'Failed') return [...events, { ...about, type: 'Warning', reason, message }]
-    return [...events, { ...about, type: 'Normal', reason: 'Completed', message: 'Job completed' }]
-  })
-  const ofCronJobs = Object.entries(after.cronJobs).flatMap(([key, cronJob]): readonly PodEvent[] => {
-    const known = before.cronJobs[key]
-    const about = told('CronJob', key, cronJob.uid)
-    const names = new Set(known?.jobs.map(({ name }) => name))
-    const started = cronJob.jobs.filter(({ name }) => !names.has(name))
-    return started.map(({ name }) => ({
-      ...about,
-      type: 'Normal',
-      reason: 'SuccessfulCreate',
-      message: `Created job ${name}`,
-    }))
-  })
-  return [...ofCronJobs, ...ofJobs]
+    if (type === 'Failed') events.push({ ...about, type: 'Warning', reason, message })
+    else events.push({ ...about, type: 'Normal', reason: 'Completed', message: 'Job completed' })
+  }
+  return events
+}
+
+/** @param key see `keyOf` */
+function eventHead(
+  kind: 'Job' | 'CronJob',
+  key: string,
+  uid: string | undefined,
+): Pick<PodEvent, 'kind' | 'pod'> {
+  const [, from = '', namespace = '', name = ''] = /^(\S+) ([^/]+)\/(.+)$/u.exec(key) ?? []
+  const source = parseSourceName(from)
+  return { kind, pod: { namespace, name, uid: uid ?? objectUid({ kind, namespace, name, source }) } }
 }

@@ -275,9 +275,11 @@ export class UpdateGate {
     if (unit === undefined) return []
     const { record } = unit
     const kept: KeptRevision[] = []
+    const isApi = kindOfSource(source) === 'api'
     for (const { number, atMs } of record.revisions) {
       const documents = await this.#units.contentOf(unit, record, number)
-      if (documents !== undefined) kept.push({ number, atMs, documents })
+      if (documents !== undefined)
+        kept.push({ number, atMs, documents, isWritten: isApi && number === record.offered })
     }
     forgetContents(unit)
     return kept

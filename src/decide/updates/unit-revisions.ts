@@ -196,6 +196,8 @@ export interface Revision extends UnitContent {
 /** A revision with what it consists of. */
 export interface KeptRevision extends Pick<Revision, 'number' | 'atMs'> {
   readonly documents: readonly SourceDocument[]
+  /** Clients wrote it over the API, and read it as they wrote it. */
+  readonly isWritten?: boolean | undefined
 }
 
 /** An image that a container of a revision ran. */

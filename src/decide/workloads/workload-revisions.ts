@@ -17,6 +17,8 @@ interface UnitRevision {
   /** Wall milliseconds. */
   readonly atMs: number
   readonly documents: readonly SourceDocument[]
+  /** Clients wrote it over the API, and read it as they wrote it. */
+  readonly isWritten?: boolean | undefined
 }
 
 /** A template of a workload, and the newest revision that has it. */
@@ -29,11 +31,11 @@ interface TemplateRevision {
 }
 
 function templatesOf(
-  { kind, metadata: { name, namespace } }: WorkloadObject,
+  { kind, metadata: { name, namespace }, spec }: WorkloadObject,
   revisions: readonly UnitRevision[],
 ): readonly TemplateRevision[] {
   const found = new Map<string, TemplateRevision>()
-  for (const { number, atMs, documents } of revisions) {
+  for (const { number, atMs, documents, isWritten } of revisions) {
     const document = documents.find(
       (each) =>
         isObjectDocument(each) &&
@@ -45,7 +47,8 @@ function templatesOf(
     if (document === undefined || template === undefined) continue
     const annotations = textEntries(jsonAt(document.manifest, 'metadata', 'annotations'))
     // One that is wanted again is the newest again, as in a cluster.
-    found.set(canonicalJson(template), { number, atMs, template, annotations })
+    const shown = isWritten === true ? (spec['template'] ?? template) : template
+    found.set(canonicalJson(template), { number, atMs, template: shown, annotations })
   }
   return [...found.values()].toSorted((a, b) => a.number - b.number)
 }

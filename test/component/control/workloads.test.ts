@@ -7,6 +7,9 @@ import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 // Loaded in time: podd loads it where there are Jobs.
 import '../../../src/control/desired/batch-jobs.ts'
 import { deriveRevisions } from '../../../src/decide/workloads/workload-revisions.ts'
+import { formatTime } from '../../../src/base/clock.ts'
+import { isObjectDocument } from '../../../src/pod/objects/document.ts'
+import { decodeKept } from '../../../src/sources/written/object-file.ts'
 import { PodRig } from './pod-rig.ts'
 
 let rig: PodRig
@@ -213,16 +216,16 @@ describe('a Deployment', () => {
 
 describe('a Deployment that was written over the API', () => {
   const unit = 'api:Deployment/default/web'
+  /** As clients write it, with a field that has no effect. */
   const written = (command: string, annotations: JsonObject = {}): ObjectDocument => {
-    const { manifest } = workload('Deployment', { replicas: 2 }, template([command]))
-    const metadata = { name: 'web', namespace: 'default', uid: 'u', annotations }
-    const own = { ...manifest, metadata: { name: 'web', namespace: 'default', annotations } }
-    return {
-      object: objectFromManifest(own),
-      manifest: own,
-      place: { path: '/api/deployment.default.web.json' },
-      kept: { uid: 'u', createdAtMs: rig.clock.wallMs(), metadata },
-    }
+    const pod = template([command])
+    const noted = { ...pod, metadata: { labels, creationTimestamp: null } }
+    const { manifest } = workload('Deployment', { replicas: 2 }, noted)
+    const creationTimestamp = formatTime(rig.clock.wallMs())
+    const metadata = { name: 'web', namespace: 'default', uid: 'u', creationTimestamp, annotations }
+    const { document } = decodeKept({ ...manifest, metadata }, '/api/deployment.default.web.json')
+    if (document === undefined || !isObjectDocument(document)) throw new Error('it is no Deployment')
+    return document
   }
   const write = async (document: ObjectDocument): Promise<void> => {
     rig.givenByUrl = [document]
@@ -290,7 +293,10 @@ describe('a Deployment that was written over the API', () => {
     const deployment = shown()
     if (deployment === undefined) throw new Error('there is none')
     const kept = await rig.system.gate.revisionsOf('api', unit)
-    expect(deriveRevisions(deployment, kept)).toMatchObject([
+    const sets = deriveRevisions(deployment, kept)
+    // By this clients know which of them is that of the newest template.
+    expect(sets[1]).toHaveProperty('spec.template', deployment.spec['template'])
+    expect(sets).toMatchObject([
       {
         kind: 'ReplicaSet',
         metadata: {
