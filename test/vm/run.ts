@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { InstalledMachine } from './installed-machine.ts'
 import { Machine } from './machine.ts'
+import { packages } from './packages.ts'
 import { reboot, restart, watchdog } from './phases.ts'
 import { cutPower } from './power-cuts.ts'
 import { digestOfBuild } from './progress.ts'
@@ -13,7 +14,8 @@ import type { Progress } from './progress.ts'
 import { say } from './say.ts'
 
 const phaseNames = ['restart', 'reboot', 'watchdog', 'cuts'] as const
-const usage = `npm run vm -- [--only=${phaseNames.join()}] [--cuts=3] [--seed=N] [--name=podd-vm] [--fresh] [--keep]
+const allNames = ['packages', ...phaseNames]
+const usage = `npm run vm -- [--only=${allNames.join()}] [--cuts=3] [--seed=N] [--name=podd-vm] [--fresh] [--keep]
 test/vm/machine.sh drives the virtual machine, by qemu, and needs root. PODD_TEST_MACHINE names another program that does;
 test/vm/machine.ts says how it is called.
 A machine that was left is gone on with: phases and cuts that passed with the same program are not repeated.
@@ -21,7 +23,7 @@ A machine that was left is gone on with: phases and cuts that passed with the sa
 
 const { values } = parseArgs({
   options: {
-    only: { type: 'string', default: phaseNames.join() },
+    only: { type: 'string', default: allNames.join() },
     cuts: { type: 'string', default: '3' },
     seed: { type: 'string' },
     name: { type: 'string', default: 'podd-vm' },
@@ -61,12 +63,25 @@ async function prepare(host: InstalledMachine): Promise<Progress> {
   return progress
 }
 
+/** The phase of packages, on a machine that has had no podd. */
+async function withoutPodd(machine: Machine): Promise<void> {
+  if (values.fresh || !(await machine.isUp())) {
+    await machine.power('down')
+    say('booting a machine without podd')
+    say(await machine.power('up', 3_600_000))
+  }
+  await packages(machine)
+  if (!values.keep) await machine.power('down')
+}
+
 async function main(): Promise<void> {
   if (values.help) return console.log(usage)
   const program = process.env['PODD_TEST_MACHINE'] ?? join(import.meta.dirname, 'machine.sh')
   const only = values.only.split(',')
-  const unknown = only.filter((name) => !phaseNames.some((known) => known === name))
+  const unknown = only.filter((name) => !allNames.includes(name))
   if (unknown.length > 0) throw new Error(`there is no phase ${unknown.join()}\n${usage}`)
+  if (only.includes('packages')) await withoutPodd(new Machine(program, `${values.name}-packages`))
+  if (!phaseNames.some((name) => only.includes(name))) return
   const machine = new Machine(program, values.name)
   const host = new InstalledMachine(machine)
   const progress = await prepare(host)

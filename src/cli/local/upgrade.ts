@@ -165,14 +165,29 @@ tar -C "$2" --no-same-owner -xzf "$1"
 "$2"/podd-*/install.sh --no-hello
 `
 
-/** Installs a release, whose daemon takes over from the running one; the version before is kept for `goBack`. */
+/** The version that an upgrade replaces, until it is known whether the new one works. */
+const replacedPackage = join(cacheDir, 'replaced.deb')
+
+/** Installs a release, whose daemon takes over from the running one. `keepChange` or `undoChange` has to follow. */
 export async function switchTo(release: string, { kind }: Installation): Promise<void> {
   if (kind === 'archive') await shell(installArchive, release, dirname(release))
   else {
-    await shell(repack, previousPackage)
+    await shell(repack, replacedPackage)
     await shell(installPackage, release)
   }
-  await rm(dirname(release), { recursive: true, force: true })
+}
+
+/** The new version works: the one that it replaced is the version before. */
+export async function keepChange({ kind }: Installation): Promise<void> {
+  await rm(releaseDir, { recursive: true, force: true })
+  if (kind === 'package') await rename(replacedPackage, previousPackage)
+}
+
+/** Installs the replaced version again; nothing is kept of the one that did not work. */
+export async function undoChange({ kind, root }: Installation): Promise<void> {
+  await rm(releaseDir, { recursive: true, force: true })
+  if (kind === 'archive') await shell('"$1/install.sh" --rollback && rm -rf "$1.previous"', root)
+  else await shell(`${installPackage} && rm "$1"`, replacedPackage)
 }
 
 /** Goes back to the version before, and keeps the present one in its place. */

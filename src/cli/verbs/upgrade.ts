@@ -7,11 +7,13 @@ import { deadCodes } from '../local/gather-status.ts'
 import {
   findInstallation,
   goBack,
+  keepChange,
   readReleaseKeys,
   releaseDir,
   runningPods,
   switchTo,
   takeRelease,
+  undoChange,
   versionOfRelease,
   watchChange,
 } from '../local/upgrade.ts'
@@ -64,9 +66,12 @@ to that version later; a second --rollback returns to the newer one. Settings ar
     const release = await takeRelease(from, keys, releaseDir, context)
     notify(`installing podd ${version}`)
     const wrong = await change(release, version, before, installation, context)
-    if (wrong === undefined) return { kind: 'text', text: `podd ${version} runs; ${said(before)}\n` }
+    if (wrong === undefined) {
+      await keepChange(installation)
+      return { kind: 'text', text: `podd ${version} runs; ${said(before)}\n` }
+    }
     notify(`going back: ${wrong}`)
-    await goBack(installation)
+    await undoChange(installation)
     const still = await watch(before, undefined, context)
     const now = still === undefined ? 'the version before runs again' : `after going back, ${still}`
     throw new PoddError('UPGRADE_FAILED', `podd ${version} did not work here: ${wrong}; ${now}`, {
