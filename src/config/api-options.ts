@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import { bad, ok, flag, integer, optionalPath, kubeletOption, poddOption } from './option-type.ts'
-import type { Decoded, OptionType } from './option-type.ts'
+import { bad, ok, flag, integer, optionalPath, kubeletOption, poddOption, textual } from './option-type.ts'
+import type { Decoded } from './option-type.ts'
 
 /** An address of this host, and a TCP port. */
 export interface ListenAddress {
@@ -9,13 +9,9 @@ export interface ListenAddress {
 }
 
 /** `127.0.0.1:6443`, `[::1]:6443`; empty for none. */
-const listenAddress: OptionType<ListenAddress | undefined> = {
-  label: 'IP:PORT',
-  fromText: readAddress,
-  fromFile: (json) =>
-    typeof json === 'string' ? readAddress(json) : bad('must be text such as 127.0.0.1:6443'),
-  format: (address) => (address === undefined ? '' : formatAddress(address)),
-}
+const listenAddress = textual('IP:PORT', readAddress, (address) =>
+  address === undefined ? '' : formatAddress(address),
+)
 
 export function formatAddress({ host, port }: ListenAddress): string {
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
@@ -37,12 +33,7 @@ function readAddress(text: string): Decoded<ListenAddress | undefined> {
   return ok({ host, port })
 }
 
-const listenHost: OptionType<string> = {
-  label: 'IP',
-  fromText: readHost,
-  fromFile: (json) => (typeof json === 'string' ? readHost(json) : bad('must be text such as 127.0.0.1')),
-  format: String,
-}
+const listenHost = textual('IP', readHost, String)
 
 function readHost(text: string): Decoded<string> {
   return isIP(text) === 0 ? bad('must be an IP address, such as 127.0.0.1 or ::1') : ok(text)

@@ -44,7 +44,7 @@ export function bad(message: string): Extract<Decoded<never>, { kind: 'bad' }> {
 export const onlyInFile = (): Decoded<never> => bad('has to stand in the config file')
 
 /** A type that is written as text in the file too. */
-function textual<T>(
+export function textual<T>(
   label: string,
   fromText: (text: string) => Decoded<T>,
   format: (value: T) => string,
