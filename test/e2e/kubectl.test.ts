@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { kubectlSuites, loginKubectl } from '../support/kubectl.ts'
 import type { Kubectl } from '../support/kubectl.ts'
 import { freePort } from '../support/free-port.ts'
+import { shellPod } from '../support/shell-pods.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { shell } from '../support/podd-program.ts'
 import { slowness } from '../support/slowness.ts'
@@ -79,8 +80,66 @@ async function output(kubectl: Kubectl, line: string): Promise<string> {
 
 const header = (text: string): readonly string[] => text.split('\n')[0]?.trim().split(/ {2,}/u) ?? []
 
+/** Rows of a table without what depends on the moment. */
+const rowsOf = (text: string): readonly (readonly string[])[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) =>
+      line
+        .replaceAll(/\(\S+ ago\)/gu, '(ago)')
+        .trim()
+        .split(/ {2,}/u)
+        .slice(0, 4),
+    )
+
 describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (podd) => {
   describe.each(kubectlSuites)('of Debian %s', (suite) => {
+    it(
+      'shows the pods as podd get does, whatever their state, with the defaults of their fields',
+      async () => {
+        const rig = podd()
+        const states = {
+          'is-broken': shellPod('is-broken', rig.shared, 'exit 3'),
+          'is-done': shellPod('is-done', rig.shared, 'exit 0', { spec: { restartPolicy: 'Never' } }),
+          'has-no-image': shellPod('has-no-image', rig.shared, 'stay', {
+            container: { image: 'localhost/none:1', imagePullPolicy: 'Never' },
+          }),
+          'has-no-room': shellPod('has-no-room', rig.shared, 'stay', {
+            container: { resources: { requests: { memory: '900Ti' } } },
+          }),
+          'is-probed': shellPod('is-probed', rig.shared, 'stay', {
+            container: {
+              ports: [{ containerPort: 1880 }],
+              livenessProbe: { exec: { command: ['true'] } },
+            },
+          }),
+        }
+        for (const [name, pod] of Object.entries(states)) rig.drop(name, pod)
+        await rig.untilReady('is-probed')
+        await rig.untilPod('is-done', 'done', ({ status }) => status.phase === 'Succeeded')
+        await rig.untilPod('has-no-room', 'blocked', ({ status }) => status.reason === 'Blocked')
+        const kubectl = await loginKubectl(rig, suite, { user: `same-${suite}`, role: 'admin' })
+        // A container may be started again in between.
+        await rig.until('the same tables', async () => {
+          const own = rowsOf(await rig.cliOk('get', 'pods'))
+          const others = rowsOf(await output(kubectl, 'get pods'))
+          return JSON.stringify(own) === JSON.stringify(others) && own.length > 5 ? true : undefined
+        })
+        const described = await output(kubectl, 'describe pod is-probed')
+        expect(described).toMatch(/^ +Port: +1880\/TCP$/mu)
+        expect(described).toMatch(/delay=0s timeout=1s period=10s #success=1 #failure=3/u)
+        const drained = await kubectl(['drain', 'box'])
+        expect(drained.code).toBe(1)
+        expect(drained.stderr).toContain('`podd drain` ends its pods')
+        for (const name of Object.keys(states)) {
+          rig.removeManifest(name)
+          await rig.untilGone(name)
+        }
+      },
+      120_000 * slowness,
+    )
+
     it(
       'reads what runs on the host',
       async () => {
