@@ -60,8 +60,8 @@ export function targetOf(manifest: ReadManifest, directory: string): ManifestTar
 /** What a kustomization makes is named after its directory. Throws PoddError MANIFEST_ELSEWHERE. */
 function targetOfKustomization(own: string, directory: string): string {
   if (own !== resolve(directory)) return join(directory, `${basename(own)}.yaml`)
-  const message = `${own} is the manifest directory itself, where podd reads its resources as they are, too`
-  const hint = 'Keep the kustomization in another directory, and apply that one.'
+  const message = `${own} is the manifest directory itself, whose kustomization podd builds by itself`
+  const hint = 'Edit it there, or keep the kustomization in another directory, and apply that one.'
   throw new PoddError('MANIFEST_ELSEWHERE', message, { hint })
 }
 

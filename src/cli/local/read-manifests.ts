@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { readBounded, readStream } from '../../base/read-bounded.ts'
 import { word } from '../../config/option-type.ts'
@@ -8,7 +8,10 @@ import { decodeDocuments, maxSourceBytes, unreadable } from '../../pod/decode/de
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { documentKey, errorAt, isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../output/report-format.ts'
+import { isKustomization, lookAtKustomization } from '../../sources/kustomization.ts'
+import type { KustomizationLook } from '../../sources/kustomization.ts'
 import { listManifests, lookAtFile } from '../../sources/read-manifest-file.ts'
+import type { FileLook } from '../../sources/read-manifest-file.ts'
 import { isSourceUrl, showUrl } from '../../base/http.ts'
 import type { FlagSpec } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
@@ -120,6 +123,8 @@ interface NamedFile {
   readonly path: string
   /** It was found in a directory: pipes are allowed only where given explicitly. */
   readonly isListed: boolean
+  /** As it was found, of a kustomization in a directory. */
+  readonly look?: FileLook | undefined
 }
 
 async function expand(path: string, isRecursive: boolean): Promise<readonly NamedFile[]> {
@@ -127,8 +132,20 @@ async function expand(path: string, isRecursive: boolean): Promise<readonly Name
   if (path === '-' || isSourceUrl(path)) return named
   try {
     if (!(await stat(path)).isDirectory()) return named
-    const names = await listManifests(path, isRecursive)
-    return names.toSorted().map((name) => ({ path: join(path, name), isListed: true }))
+    const names = (await listManifests(path, isRecursive)).toSorted()
+    const looks = new Map<string, KustomizationLook>()
+    for (const name of names)
+      if (isKustomization(name)) looks.set(name, await lookAtKustomization(path, name))
+    // What a kustomization refers to gives nothing by itself.
+    const isReferred = (name: string): boolean =>
+      [...looks].some(
+        ([other, { files, isCircle }]) => files.has(name) && !(isCircle && looks.has(name) && other !== name),
+      )
+    return names
+      .filter((name) => !isReferred(name))
+      .map((name) => {
+        return { path: join(path, name), isListed: true, look: looks.get(name)?.look }
+      })
   } catch (error) {
     throw cannotRead(path, error)
   }
@@ -136,18 +153,21 @@ async function expand(path: string, isRecursive: boolean): Promise<readonly Name
 
 async function readFile(
   context: VerbContext,
-  { path, isListed }: NamedFile,
+  { path, isListed, look: known }: NamedFile,
   valuesOf: ValuesOf | undefined,
   checkSignature: CheckSignature | undefined,
 ): Promise<{ readonly file: ReadManifest; readonly problems: readonly Problem[] }> {
   const wanted = fieldValidation.fromText(context.args.value('field-validation') ?? 'Strict')
   if (wanted.kind === 'bad') throw new UsageError(`--field-validation ${wanted.message}`)
-  const look = isListed ? await lookAtFile(path) : undefined
+  const look = known ?? (isListed ? await lookAtFile(path) : undefined)
   if (look?.kind === 'unreadable') {
     const { documents, problems } = unreadable({ path }, look.reason)
     return { file: { path, text: '', documents }, problems }
   }
-  const text = await readText(context, path)
+  const text =
+    known === undefined
+      ? await readText(context, path)
+      : await buildKustomization(dirname(path), context.signal)
   const fault = await checkSignature?.(path, text)
   if (fault !== undefined) {
     const problem = errorAt(placeOf(path), fault.message, fault.hint)

@@ -109,8 +109,8 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
   }
   if (kind === 'Kustomization') {
     return {
-      message: 'not supported: podd makes nothing of a kustomization that it finds',
-      hint: 'keep it in a directory of its own, and run `podd apply -k DIRECTORY`, which needs kubectl or kustomize',
+      message: 'not supported: a kustomization is built in a directory alone',
+      hint: 'name it kustomization.yaml in a manifest directory, or run `podd apply -k DIRECTORY`: both need kubectl or kustomize',
       isOtherKind: true,
     }
   }

@@ -10,8 +10,11 @@ import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
 import type { FieldValidation } from '../../pod/schema/check-value.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
+import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
 import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
+import { buildKustomization, directoriesOf, isKustomization, lookAtKustomization } from '../kustomization.ts'
+import type { KustomizationLook } from '../kustomization.ts'
 import { danglingMark, fingerprintOf, isManifestName, lookAtFile } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 import { MissingFiles } from '../source.ts'
@@ -73,6 +76,9 @@ export class DirectoryFiles {
   readonly #missing: MissingFiles
   readonly #seen: SeenFiles
   readonly #reads = new Semaphore(concurrentReads)
+  /** The kustomizations among the files, as they were looked at last. */
+  readonly #kustomizations = new Map<string, KustomizationLook>()
+  #isOtherwiseReferred = false
   /** Hints about files that came since they were last looked at. */
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
   #isChanged = false
@@ -184,12 +190,95 @@ export class DirectoryFiles {
     this.#pending.noteMove()
   }
 
+  /** The kustomizations that refer to a file. */
+  referringTo(name: string): readonly string[] {
+    return [...this.#kustomizations].flatMap(([other, { files, isUnclear }]) => {
+      const isBeside = dirname(other) === '.' || name.startsWith(`${dirname(other)}/`)
+      return files.has(name) || (isUnclear && isBeside && name !== other) ? [other] : []
+    })
+  }
+
+  /** The directories of the files that kustomizations refer to. */
+  referredDirectories(): ReadonlySet<string> {
+    return new Set([...this.#kustomizations].flatMap(([name, { files }]) => directoriesOf(name, files)))
+  }
+
+  /** Whether kustomizations refer to other files than when this was last asked, so that all have to be looked at. */
+  takeOtherwiseReferred(): boolean {
+    const isOther = this.#isOtherwiseReferred
+    this.#isOtherwiseReferred = false
+    return isOther
+  }
+
+  /**
+   * What becomes of a file because of kustomizations: what one refers to gives nothing by itself; what it gave before stays
+   * until the kustomization is whole and good.
+   */
+  #placeOf(name: string): 'own' | 'referred' | 'awaited' {
+    const others = this.referringTo(name)
+    // Two that refer to each other are both told of.
+    const counted = others.filter(
+      (other) => this.#kustomizations.get(name) === undefined || !this.#isCircle(other),
+    )
+    if (counted.length === 0) return 'own'
+    if (!this.#taken.has(name)) return 'referred'
+    const isGood = counted.some((other) => !this.#pending.files.has(other) && this.#taken.isGood(other))
+    return isGood ? 'referred' : 'awaited'
+  }
+
+  #isCircle(name: string): boolean {
+    return this.#kustomizations.get(name)?.isCircle === true
+  }
+
+  async #lookAtFile(name: string): Promise<FileLook> {
+    if (!isKustomization(name) || this.#isSingleFile) return await lookAtFile(join(this.#directory, name))
+    const before = this.#kustomizations.get(name)
+    const found = await this.#lookAtKustomization(name)
+    if (found.look.kind === 'missing') this.#kustomizations.delete(name)
+    else if (!found.isUnclear || before === undefined) this.#kustomizations.set(name, found)
+    // While it can't be read, it refers to what it did before, too.
+    else
+      this.#kustomizations.set(name, {
+        ...found,
+        files: new Set([...before.files, ...found.files]),
+        isUnclear: before.isUnclear,
+      })
+    const printOf = (known: KustomizationLook | undefined): string =>
+      JSON.stringify([[...(known?.files ?? [])].toSorted(), known?.isUnclear])
+    if (printOf(before) !== printOf(this.#kustomizations.get(name))) this.#isOtherwiseReferred = true
+    return found.look
+  }
+
+  /** A signature of it would say nothing of the files that it refers to. */
+  async #lookAtKustomization(name: string): Promise<KustomizationLook> {
+    if (this.#options.verifier === undefined) return await lookAtKustomization(this.#directory, name)
+    const own = await lookAtFile(join(this.#directory, name))
+    const reason =
+      'is not built: what it refers to would need signatures, too: sign what `kubectl kustomize` makes, and put that here'
+    const look: FileLook =
+      own.kind === 'file' ? { kind: 'unreadable', fingerprint: own.fingerprint, reason } : own
+    return { look, files: new Set(), isCircle: false, isUnclear: false }
+  }
+
   /** Looks at the files that there are hints about. */
   async lookAtHinted(): Promise<void> {
-    await mapBounded([...this.#hints], async ([name, hint]) => {
+    await this.#lookAtEach([...this.#hints], async ([name, hint]) => {
       await this.#look(name, hint.kind)
       if (this.#hints.get(name) === hint) this.#hints.delete(name)
     })
+  }
+
+  /** Kustomizations first: what they refer to gives nothing by itself. */
+  async #lookAtEach<T>(
+    items: readonly (readonly [name: string, item: T])[],
+    look: (item: readonly [string, T]) => Promise<void>,
+  ): Promise<void> {
+    const [first, rest] = [
+      items.filter(([name]) => isKustomization(name)),
+      items.filter(([name]) => !isKustomization(name)),
+    ]
+    await mapBounded(first, look)
+    await mapBounded(rest, look)
   }
 
   /** Looks at every file that the directory lists or listed before; `isLocal` where no network file system can hold a look up. */
@@ -202,14 +291,19 @@ export class DirectoryFiles {
     const changed = isLocal
       ? leaveOutUnchanged(names, fingerprint, this.#directory, this.#options.clock)
       : names
-    await mapBounded(changed, (name) => this.#look(name, undefined))
+    const named = changed.map((name) => [name, undefined] as const)
+    await this.#lookAtEach(named, ([name]) => this.#look(name, undefined))
   }
 
   /** The fingerprint of a file that was taken and from which nothing else is awaited. */
   #settled(name: string): string | undefined {
     const isOther = (name === singleFile) !== this.#isSingleFile
     const isAwaited =
-      isOther || this.#pending.files.has(name) || this.#missing.has(name) || this.#taken.unverified.has(name)
+      isOther ||
+      this.#pending.files.has(name) ||
+      this.#missing.has(name) ||
+      this.#taken.unverified.has(name) ||
+      this.referringTo(name).length > 0
     return isAwaited ? undefined : this.#taken.fingerprint(name)
   }
 
@@ -217,8 +311,13 @@ export class DirectoryFiles {
     const { clock } = this.#options
     // A single file in place of the directory replaces the files of the directory, and the reverse.
     const isOther = (name === singleFile) !== this.#isSingleFile
-    const found = isOther ? { kind: 'missing' as const } : await lookAtFile(join(this.#directory, name))
-    const look = this.#seen.judge(name, found)
+    const found = isOther ? { kind: 'missing' as const } : await this.#lookAtFile(name)
+    const place = this.#placeOf(name)
+    const look = this.#seen.judge(name, place === 'referred' ? { kind: 'missing' } : found)
+    if (place === 'awaited' && look.kind !== 'missing') {
+      this.#pending.files.delete(name)
+      return
+    }
     if (look.kind === 'missing') {
       this.#pending.files.delete(name)
       await this.#noteMissing(name, hint)
@@ -336,7 +435,7 @@ export class DirectoryFiles {
   /** Takes what was read early if the file is still the same. A change may be waiting behind the timer that found it quiet. */
   async #confirm(name: string, pending: PendingFile, read: Required<PendingFile>['read']): Promise<void> {
     this.#pending.beginRead(name)
-    const look = await lookAtFile(join(this.#directory, name))
+    const look = await this.#lookAtFile(name)
     this.#pending.endRead(name)
     if (this.#pending.files.get(name) === pending && !this.#hints.has(name)) {
       const isSame = look.kind !== 'missing' && look.fingerprint === pending.look.fingerprint
@@ -357,7 +456,12 @@ export class DirectoryFiles {
   /** Throws what the system throws, and DecodeUnavailable. */
   async #readContent(name: string, look: PendingFile['look']): Promise<ReadContent | undefined> {
     const path = join(this.#directory, name)
-    const read = await readContent(path, look, this.#options, (hash) => this.#taken.decoded(name, hash))
+    const isBuilt = isKustomization(name) && !this.#isSingleFile
+    const build = isBuilt
+      ? () => buildKustomization(this.#directory, name, look.fingerprint, this.#options.clock)
+      : undefined
+    const known = (hash: string): DecodeResult | undefined => this.#taken.decoded(name, hash)
+    const read = await readContent(path, look, { ...this.#options, build }, known)
     trace?.('decoded', name)
     if (read === undefined) this.hint(name, 'written')
     return read
@@ -368,6 +472,8 @@ export class DirectoryFiles {
     this.#pending.files.delete(name)
     const seen = { fingerprint: look.fingerprint, sizeBytes: sizeOf(look) }
     this.#isChanged = this.#taken.take(name, seen, content) || this.#isChanged
+    // What it refers to was awaited until now.
+    if (this.#kustomizations.has(name)) this.#isOtherwiseReferred = true
   }
 }
 

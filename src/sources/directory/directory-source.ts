@@ -71,6 +71,8 @@ class DirectoryLoop {
   readonly #keptMountPoint: string | undefined
   #mountPoint: string | undefined
   #watch: DirectoryWatch | undefined
+  /** Those of directories below, to which kustomizations refer; by their paths. */
+  readonly #below = new Map<string, DirectoryWatch>()
   /** Why the directory can't be watched, so that it is polled. */
   #watchProblem: Problem | undefined
   #isListingDue = true
@@ -121,6 +123,11 @@ class DirectoryLoop {
         await this.#look()
         const isFirst = published === undefined
         this.#files.settle({ removeAtOnce: isFirst })
+        if (this.#files.takeOtherwiseReferred()) {
+          this.#watchReferred()
+          this.#isListingDue = true
+          this.#wake.wake()
+        }
         if (!this.#files.hasUnverified) this.#unverifiedSinceMs = 0
         else if (this.#unverifiedSinceMs === 0) this.#unverifiedSinceMs = clock.wallMs()
         if (this.#isRead) readSinceMs ??= clock.monotonicMs()
@@ -149,6 +156,7 @@ class DirectoryLoop {
       signal.removeEventListener('abort', onAbort)
       unfollow?.()
       await this.#watch?.close()
+      await Promise.all([...this.#below.values()].map((watch) => watch.close()))
       await this.#saver.flush()
       await this.#options.verifier?.flush()
     }
@@ -272,17 +280,44 @@ class DirectoryLoop {
   #startWatch(): void {
     const { watch = watchDirectory, recursive = false } = this.#options
     const onHint = (hint: DirectoryHint): void => this.#onHint(hint)
-    const onFailure = (error: unknown): void => {
-      this.#watchProblem = watchProblem(this.#directory, error, this.#unhealthyRescanMs())
-      const facts = { path: this.#directory, err: error }
-      this.#options.logger.error(facts, 'cannot watch the manifest directory')
-      this.#wake.wake()
-    }
+    const onFailure = (error: unknown): void => this.#noteWatchFailure(error)
     try {
       this.#watch = watch(this.#directory, { onHint, onFailure }, { recursive, looksAt: isManifestName })
     } catch (error) {
       this.#watch = undefined
       onFailure(error)
+    }
+  }
+
+  #noteWatchFailure(error: unknown): void {
+    this.#watchProblem = watchProblem(this.#directory, error, this.#unhealthyRescanMs())
+    const facts = { path: this.#directory, err: error }
+    this.#options.logger.error(facts, 'cannot watch the manifest directory')
+    this.#wake.wake()
+  }
+
+  /** Watches the directories that kustomizations refer to, where the source doesn't read these itself. */
+  #watchReferred(): void {
+    const { watch = watchDirectory, recursive = false } = this.#options
+    const wanted = recursive ? new Set<string>() : this.#files.referredDirectories()
+    for (const [path, watching] of this.#below)
+      if (!wanted.has(path)) {
+        this.#below.delete(path)
+        void watching.close()
+      }
+    for (const path of wanted) {
+      if (this.#below.has(path)) continue
+      const onHint = (hint: DirectoryHint): void =>
+        this.#onHint(hint.kind === 'directory' ? hint : { ...hint, name: join(path, hint.name) })
+      const onFailure = (error: unknown): void => this.#noteWatchFailure(error)
+      try {
+        this.#below.set(
+          path,
+          watch(join(this.#directory, path), { onHint, onFailure }, { looksAt: () => false }),
+        )
+      } catch (error) {
+        onFailure(error)
+      }
     }
   }
 
@@ -294,7 +329,10 @@ class DirectoryLoop {
 
   #onHint(hint: DirectoryHint): void {
     const signed = hint.kind === 'directory' ? undefined : this.#signedBy(hint.name)
-    if (hint.kind !== 'directory' && isManifestPath(hint.name)) this.#files.hint(hint.name, hint.kind)
+    const referring = hint.kind === 'directory' ? [] : this.#files.referringTo(hint.name)
+    for (const kustomization of referring) this.#files.hint(kustomization, 'written')
+    if (referring.length > 0 && hint.kind !== 'renamed') this.#wake.wake()
+    else if (hint.kind !== 'directory' && isManifestPath(hint.name)) this.#files.hint(hint.name, hint.kind)
     else if (signed !== undefined) this.#files.hint(signed, 'renamed')
     else if (hint.kind === 'written') return
     else {

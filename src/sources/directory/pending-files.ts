@@ -9,8 +9,9 @@ import type { FieldValidation } from '../../pod/schema/check-value.ts'
 import { DecodeUnavailable } from '../decode-source.ts'
 import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
+import { kustomizationFault } from '../kustomization.ts'
 import { readUnchanged } from '../read-manifest-file.ts'
-import type { FileLook } from '../read-manifest-file.ts'
+import type { FileContent as BuiltContent, FileLook } from '../read-manifest-file.ts'
 import { longestRemovalMs } from '../source.ts'
 import type { OtherFiles } from '../source.ts'
 import { asSigned, givesAny, readSignature } from '../verify-manifest.ts'
@@ -252,6 +253,8 @@ export async function readContent(
     readonly verifier?: ManifestVerifier | undefined
     readonly values?: FollowedValues | undefined
     readonly fieldValidation?: FieldValidation
+    /** What gives its content in the place of the file, of a kustomization. */
+    readonly build?: (() => Promise<BuiltContent | undefined>) | undefined
   },
   known: (hash: string) => DecodeResult | undefined,
 ): Promise<ReadContent | undefined> {
@@ -260,6 +263,7 @@ export async function readContent(
     const result = unreadable({ path }, look.reason)
     return { hash: look.reason, result, endsCleanly: true, isBraced: false }
   }
+  if (options.build !== undefined) return await readBuilt(path, options.build, options, known)
   const content = await readUnchanged(path, look.fingerprint)
   if (content === undefined) return undefined
   const { bytes } = content
@@ -284,6 +288,42 @@ export async function readContent(
   const result = known(hash) ?? asSigned(await decode(bytes, { path, fieldValidation }), verified)
   if (givesAny(result)) verified?.accept()
   return { hash, result, endsCleanly: endsCleanly(bytes), isBraced: isBraced(bytes) }
+}
+
+/** Lines of what a kustomization makes stand in no file. */
+async function readBuilt(
+  path: string,
+  build: () => Promise<BuiltContent | undefined>,
+  { decode, values, fieldValidation = 'Strict' }: Parameters<typeof readContent>[2],
+  known: (hash: string) => DecodeResult | undefined,
+): Promise<ReadContent | undefined> {
+  try {
+    const content = await build()
+    if (content === undefined) return undefined
+    const { revision = 0 } = values ?? {}
+    const hash = revision === 0 ? content.hash : `${content.hash} ${revision}`
+    const whenEmpty = 'makes nothing: what it gave before stays; delete it to end that'
+    const options = { path, fieldValidation, whenEmpty }
+    const result = known(hash) ?? placedIn(path, await decode(content.bytes, options))
+    return { hash, result, endsCleanly: true, isBraced: false }
+  } catch (error) {
+    const fault = kustomizationFault(error)
+    if (fault === undefined) throw error
+    const result = {
+      ...unreadable({ path }, fault.message),
+      problems: [errorAt(path, fault.message, fault.hint)],
+    }
+    return { hash: fault.message, result, endsCleanly: true, isBraced: false }
+  }
+}
+
+function placedIn(path: string, result: DecodeResult): DecodeResult {
+  const place = { path }
+  return {
+    ...result,
+    documents: result.documents.map((document) => ({ ...document, place })),
+    problems: result.problems.map((problem) => ({ ...problem, place })),
+  }
 }
 
 /** The first delay before a file is read again; it doubles each time. */

@@ -842,16 +842,28 @@ describe('a kustomization', () => {
     expect(await readdir(manifests)).toEqual([])
   })
 
-  it('of the manifest directory itself is refused, as podd reads its resources too', async () => {
+  it('of the manifest directory itself is refused, as podd builds it by itself', async () => {
     await writeFile(join(manifests, 'built.json'), JSON.stringify(manifest('web')))
     const { exitCode, stderr } = await podd('apply', '-k', manifests)
     expect(exitCode).toBe(1)
-    expect(stderr).toContain('Keep the kustomization in another directory')
+    expect(stderr).toContain('keep the kustomization in another directory')
   })
 
-  it('among manifests is refused with what to do', async () => {
-    const file = await put('kustomization.yaml', { resources: ['web.yaml'] })
+  it('among manifests is built, in the place of what it refers to, and refused as a file', async () => {
+    const file = await put('plant/kustomization.yaml', { resources: ['web.yaml', 'built.json'] })
+    await put('plant/web.yaml', manifest('web'))
+    await put('plant/own.yaml', manifest('own'))
+    await put('plant/built.json', manifest('a-web'))
+    const { exitCode, stderr } = await podd('validate', join(own, 'plant'))
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 0,
+      stderr: expect.stringContaining('2 valid pods, 0 errors'),
+    })
     expect((await podd('validate', file)).stdout).toContain('run `podd apply -k DIRECTORY`')
+    await put('plant/kustomization.yaml', { resources: ['https://x.example/base'] })
+    expect((await podd('validate', join(own, 'plant'))).stdout).toContain(
+      'podd fetches nothing for a kustomization',
+    )
   })
 })
 
