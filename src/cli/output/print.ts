@@ -16,7 +16,7 @@ import type {
   VerbResult,
 } from '../arguments/verb.ts'
 import { formatJson, formatProblem, formatYaml } from './report-format.ts'
-import { counted, paintState, Table } from './table.ts'
+import { counted, paintState, shorten, Table } from './table.ts'
 
 interface Printer {
   readonly output: Output
@@ -241,19 +241,32 @@ export function daemonNotes(status: DaemonStatus): readonly string[] {
   return [...problems, ...stateNotes(status)]
 }
 
-/** The same beside pods: several problems are one line, so that the pods stay on the screen. */
-export function daemonSummary(status: DaemonStatus): readonly string[] {
+/** So many problems about pods leave the table of these on a screen of 24 lines. */
+const maxShown = 5
+
+/**
+ * The same beside pods: several problems are counted, so that the pods stay on the screen, but for those about pods that are
+ * shown, and run by an older version.
+ * @param pods by their keys
+ */
+export function daemonSummary(status: DaemonStatus, pods: ReadonlySet<string>): readonly string[] {
   const [, second] = status.problems
   if (second === undefined) return daemonNotes(status)
-  const errors = status.problems.filter(({ severity }) => severity === 'error').length
-  const warnings = status.problems.length - errors
+  const shown = status.problems
+    .filter(({ object, severity }) => object !== undefined && severity === 'error' && pods.has(object))
+    .slice(0, maxShown)
+  const rest = status.problems.filter((problem) => !shown.includes(problem))
+  const errors = rest.filter(({ severity }) => severity === 'error').length
+  const warnings = rest.length - errors
   const counts = [
     ...(errors === 0 ? [] : [counted(errors, 'error')]),
     ...(warnings === 0 ? [] : [counted(warnings, 'warning')]),
   ]
-  const severity = errors === 0 ? 'warning' : 'error'
+  const more = shown.length === 0 ? '' : ' more'
+  const count = `${counts.join(' and ')}${more} in manifests: \`podd status\` lists them`
   return [
-    `${severity}: ${counts.join(' and ')} in manifests: \`podd status\` lists them`,
+    ...shown.map((problem) => shorten(`error: ${formatProblem(problem)}`)),
+    ...(rest.length === 0 ? [] : [`${errors === 0 ? 'warning' : 'error'}: ${count}`]),
     ...stateNotes(status),
   ]
 }

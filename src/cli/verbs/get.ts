@@ -164,8 +164,10 @@ export async function getObjects(context: VerbContext, selection: Selection): Pr
   const isOfAll = queries.every(({ names }) => names.length === 0)
   if (rendering.isTable && items.length === 0 && isOfAll)
     notes.push(noneFound(queries, queries.find(({ kind }) => kind.namespaced)?.namespace))
-  if (rendering.isTable) notes.push(...(await podNotes(context, items)))
-  if (selection.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
+  const { lines, others } = rendering.isTable ? await podNotes(context, items) : nothingToNote
+  notes.push(...lines)
+  if (selection.kinds.some(({ kind }) => kind.resource === 'pods'))
+    notes.push(...(await notesOn(context, others)))
   const result = { format: rendering.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
   const isNothing = rendering.isSingle || (isLenient && !rendering.isTable)
   if (isNothing && items.length === 0) return { kind: 'text', text: '', ...result }
@@ -337,18 +339,29 @@ export function noneFound(kinds: readonly KindArgument[], namespace: string | un
 }
 
 /** Asked for after the pods: a podd that has just been started takes its time to answer for them, and knows more then. */
-async function notesOn({ client, signal }: VerbContext): Promise<readonly string[]> {
-  return daemonSummary(await client.status(signal))
+async function notesOn(
+  { client, signal }: VerbContext,
+  pods: ReadonlySet<string> = new Set(),
+): Promise<readonly string[]> {
+  return daemonSummary(await client.status(signal), pods)
 }
 
 /** So many pods of which it is said why they are broken leave the table on a screen of 24 lines. */
 const maxTroubles = 5
 
+interface PodNotes {
+  readonly lines: readonly string[]
+  /** The pods of which nothing is said: `namespace/name`. */
+  readonly others: ReadonlySet<string>
+}
+
+const nothingToNote: PodNotes = { lines: [], others: new Set() }
+
 /** What pods wait for that are being created, and why others are broken: a line each. */
 async function podNotes(
   { client, signal }: VerbContext,
   objects: readonly ResourceObject[],
-): Promise<readonly string[]> {
+): Promise<PodNotes> {
   const pods = objects.filter((object): object is PodObject => object.kind === 'Pod')
   const isMixed = new Set(pods.map(({ metadata }) => metadata.namespace)).size > 1
   const label = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string =>
@@ -363,7 +376,8 @@ async function podNotes(
   const lines = troubles.slice(0, maxTroubles).map((trouble) => shorten(`${label(trouble)}: ${trouble.why}`))
   const rest = troubles.length - lines.length
   const more = rest === 0 ? [] : [`${counted(rest, 'more pod')} with problems: \`podd status\` lists them`]
-  return [...new Set(creating), ...lines, ...more]
+  const others = pods.map(({ metadata }) => podKey(metadata)).filter((key) => !broken.has(key))
+  return { lines: [...new Set(creating), ...lines, ...more], others: new Set(others) }
 }
 
 /** What containers wait for that are being created: how far the pull of an image is, say. */

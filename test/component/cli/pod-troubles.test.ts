@@ -132,6 +132,27 @@ describe('podd get pods', () => {
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(160)
   })
 
+  it('shows the problems of pods that run by an older version, and counts those of other documents', async () => {
+    rig.pods.put(podObject({ name: 'web' }))
+    const problems = [
+      {
+        ...problem('/etc/pods/web.yaml'),
+        object: 'default/web',
+        message: 'the new version is not applied: no port',
+      },
+      problem('/etc/pods/b.yaml'),
+      { ...problem('/etc/pods/c.yaml'), object: 'default/other' },
+    ]
+    rig.status = { ...rig.status, problems }
+    expect((await podd('get pods')).stderr).toBe(
+      [
+        'error: /etc/pods/web.yaml:7:5: spec.contaners: the new version is not applied: no port',
+        'error: 2 errors more in manifests: `podd status` lists them',
+        '',
+      ].join('\n'),
+    )
+  })
+
   it('shows a single problem of the manifests itself', async () => {
     rig.status = { ...rig.status, problems: [problem('/etc/pods/a.yaml')] }
     expect((await podd('get pods')).stderr).toBe(
