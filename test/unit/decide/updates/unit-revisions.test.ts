@@ -85,6 +85,14 @@ describe('a content that is written as before', () => {
     expect(written(known(), 'a2', 'A')).toMatchObject({ offered: 1, active: 1, latest: 2, pin: undefined })
   })
 
+  it.each([
+    ['means what another revision does', { hash: 'a', written: 'B', pods: 1 }],
+    ['comes from a source that does not say how it is written', { hash: 'c', pods: 1 }],
+  ])('stays what it is where it %s', (_what, content) => {
+    const unwritten = offer(known(), 'd')
+    expect(matchWritten(unwritten, content)).toBe(content)
+  })
+
   it('is a new revision where it is written otherwise and means something else', () => {
     expect(written(known(), 'c', 'C')).toMatchObject({ offered: 3, active: 3, latest: 3 })
   })
@@ -118,6 +126,14 @@ describe('a revision that a key has signed which is no longer trusted', () => {
       refusal: 'revision 2 is signed by key OLD, and its source trusts others now',
     })
     expect(previousOf(failed)?.number).toBe(1)
+  })
+
+  it('is one that has a second signature, by a key that is still trusted, too', () => {
+    const both = noteHealthy(
+      offerContent(healthy(), { hash: 'b', written: 'b', signedBy: ['OLD', 'NEW'], pods: 1 }, 2),
+    )
+    expect(previousOf(signed(noteTrust(both, ['NEW']), 'c', 'NEW'))?.number).toBe(1)
+    expect(previousOf(signed(noteTrust(both, ['NEW', 'OLD']), 'c', 'NEW'))?.number).toBe(2)
   })
 
   it('stays while its source gives nothing else, and counts again as it is signed anew', () => {
@@ -368,6 +384,13 @@ describe('a revision of which pods have not come into effect', () => {
     expect(fail(offer(counts, 'c'))).toMatchObject({ active: 2, pin: { why: 'failed' } })
     expect(previousOf(offer(counts, 'c'))?.number).toBe(2)
     expect(isJudged(noteHealthy(counts))).toBe(false)
+  })
+
+  it('keeps the images that it runs where it is the one to go back to, and only there', () => {
+    const images = [{ pod: 'default/web', container: 'main', image: 'app:1', id: 'sha256:1' }]
+    const imagesOf = (mayCount: boolean) =>
+      noteHeld(offer(healthy(), 'b'), failure, mayCount, images).revisions.at(-1)?.images
+    expect([imagesOf(true), imagesOf(false)]).toEqual([images, undefined])
   })
 
   it('is judged again when somebody resumes it after one that never was healthy', () => {
