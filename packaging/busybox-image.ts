@@ -1,6 +1,7 @@
 /**
- * node packaging/busybox-image.ts BUSYBOX FILE.tar: makes the image that the example manifests use, out of
- * a static busybox, with no registry. Every applet is there as a link in /bin.
+ * node packaging/busybox-image.ts BUSYBOX FILE.tar [OWN]: makes the image that the example manifests use, out of
+ * a static busybox, with no registry. Every applet is there as a link in /bin; where the busybox is of another processor, OWN is
+ * one of the same release that lists them.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -8,9 +9,9 @@ import { formatOciArchive, isStaticElf } from '../src/images/sandbox-image.ts'
 
 const imageName = 'localhost/podd-busybox:1'
 
-const [busybox, target] = process.argv.slice(2)
-if (busybox === undefined || target === undefined) {
-  console.error('usage: node packaging/busybox-image.ts BUSYBOX FILE.tar')
+const [busybox, target, own = busybox] = process.argv.slice(2)
+if (busybox === undefined || target === undefined || own === undefined) {
+  console.error('usage: node packaging/busybox-image.ts BUSYBOX FILE.tar [OWN]')
   process.exit(2)
 }
 const program = readFileSync(busybox)
@@ -18,7 +19,7 @@ if (!isStaticElf(program)) {
   console.error(`${busybox} is not statically linked, so that it can't be all that an image holds`)
   process.exit(1)
 }
-const applets = execFileSync(busybox, ['--list'], { encoding: 'utf8' })
+const applets = execFileSync(own, ['--list'], { encoding: 'utf8' })
   .split('\n')
   .filter((name) => name !== '' && name !== 'busybox')
 

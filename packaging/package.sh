@@ -179,7 +179,9 @@ npm sbom --sbom-format cyclonedx --package-lock-only --omit dev >"$work/sbom.jso
 ' "$work/sbom.json" >"$out/podd_$version.cdx.json"
 for arch in ${archs//,/ }; do
   say "packing for $arch"
-  packaging/build.sh --built "$work/tree-$arch" "$(node_of "$arch")" "$(busybox_of "$arch")"
+  own=${own:-$(busybox_of "$(dpkg --print-architecture)")}
+  packaging/build.sh --built "$work/tree-$arch" "$(node_of "$arch")" "$(busybox_of "$arch")" "$own"
+  [ -s "$work/tree-$arch/busybox-image.tar" ] || fail 'there is no image for the example pods'
   cp "$out/podd_$version.cdx.json" "$work/tree-$arch/sbom.cdx.json"
   [ -z "$public_key" ] || cp "$public_key" "$work/tree-$arch/release.pub"
   make_archive "$arch" "$work/tree-$arch"
