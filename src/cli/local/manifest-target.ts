@@ -144,7 +144,7 @@ export function targetProblem(
   }
   const isFileItself = manifest.path !== '-' && resolve(manifest.path) === path
   if (overwrite || isFileItself) return undefined
-  const hint = 'Rename your file, or confirm with --overwrite.'
+  const hint = 'Rename your file, or confirm with --overwrite (of a --name: with --prune).'
   const lost = content.keys.filter((key) => !keys.includes(key))
   if (lost.length > 0)
     return new PoddError('MANIFEST_ELSEWHERE', `${path} also has ${lost.join(', ')}, which would end`, {

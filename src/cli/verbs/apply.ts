@@ -1,14 +1,18 @@
 import { chown, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { AppliedReply, RevisionObject, UnitObject } from '../../api/sources.ts'
 import { explainTrouble } from '../../api/pod-summary.ts'
 import type { PodListObject, PodObject } from '../../api/resource.ts'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
+import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
+import { dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import { formatProblem } from '../output/report-format.ts'
 import { shorten } from '../output/table.ts'
 import { listPath } from '../arguments/pod-argument.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import {
   explainObjects,
@@ -32,22 +36,26 @@ import {
   kustomizeFlag,
   readManifests,
 } from '../local/read-manifests.ts'
+import type { ReadManifest } from '../local/read-manifests.ts'
 import { readFilenames } from './diff.ts'
 import { describeFailure } from './history.ts'
 import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
 
 export const applyVerb: Verb = {
-  usage: 'apply -f FILE|DIRECTORY|URL | -k DIRECTORY [--wait] [--dry-run]',
+  usage: 'apply -f FILE|DIRECTORY|URL | -k DIRECTORY [--name NAME [--prune]] [--wait] [--dry-run]',
   help: `Checks manifests, shows what they change (as \`podd diff\` does), and writes each file under its own name into the
 manifest directory, whole or not at all. With --wait it returns when what was written is healthy: its pods have been
 ready for \`updates.minReady\`, or have succeeded; and fails as soon as it is known that it isn't, with the reason and the last
 lines of the containers' logs. Nothing is written if one of the manifests has an error. To edit a file that is in the manifest directory
 already needs no apply. What a kustomization makes (-k) is written as one file, named after its directory; places of problems are
-those in what it makes.`,
+those in what it makes. With --name all manifests of the call are one file, whatever they are called and however many they are, so
+that they go forward and back together; with --prune, what the name had before and no longer has ends.`,
   flags: [
     filenameFlag,
     kustomizeFlag,
     fieldValidationFlag,
+    { name: 'name', label: 'NAME', doc: 'Writes all manifests together, as NAME.yaml.' },
+    { name: 'prune', doc: 'With --name: ends what the name had before and no longer has.' },
     { name: 'dry-run', doc: 'Shows the changes and writes nothing.' },
     { name: 'overwrite', doc: 'Replaces a file that has other objects too, which then end.' },
     { name: 'wait', doc: 'Waits until what was written is healthy, or has failed.' },
@@ -58,11 +66,16 @@ those in what it makes.`,
     ['apply -f web.yaml --wait', 'until it is healthy'],
     ['apply -k overlays/plant', 'what a kustomization makes, as plant.yaml'],
     ['apply -f manifests/ --dry-run', 'what a directory would change'],
+    [
+      'apply -f manifests/ --name shop --prune',
+      'a directory as one file, shop.yaml: what was taken out of it ends',
+    ],
   ],
   async run(context) {
     const { args, client, signal, notify, stdio } = context
     const names = readFilenames(args, 'apply')
     const timeoutMs = readTimeout(args, 300_000)
+    const name = readName(args)
     const { files, documents, problems } = await readManifests(context, names)
     for (const problem of problems) notify(formatProblemLine(problem))
     if (problems.some(({ severity }) => severity === 'error')) {
@@ -71,8 +84,11 @@ those in what it makes.`,
     }
     const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
     const directory = await findManifestDirectory(applied)
-    const targets = files.map((file) => targetOf(file, directory))
-    const contents = await checkTargets(targets, applied, args.has('overwrite'))
+    const targets =
+      name === undefined
+        ? files.map((file) => targetOf(file, directory))
+        : [{ manifest: joinManifests(files), path: join(directory, `${name}.yaml`) }]
+    const contents = await checkTargets(targets, applied, args.has('overwrite') || args.has('prune'))
     const paths = targets.map(({ path }) => path)
     const plan = planManifests(documents, applied, (path) => paths.includes(path))
     // The daemon's admission is loaded only where needed.
@@ -103,6 +119,36 @@ those in what it makes.`,
     await waitUntilHealthy(context, wanted, { paths, changed, known, before }, timeoutMs)
     return { kind: 'text', text: '', notes: [] }
   },
+}
+
+/** The name of the one file for all manifests. Throws UsageError. */
+function readName(args: VerbContext['args']): string | undefined {
+  const name = args.value('name')
+  if (name === undefined) {
+    if (args.has('prune')) throw new UsageError('--prune needs --name: what that name no longer has ends')
+    return undefined
+  }
+  const [complaint] = dnsSubdomain(name)
+  if (complaint !== undefined) throw new UsageError(`--name ${JSON.stringify(name)}: ${complaint}`)
+  if (name === 'kustomization') throw new UsageError('--name kustomization: a file of that name is built')
+  return name
+}
+
+/** As one manifest, whose documents are in the order of the files. Throws PoddError MANIFEST_ELSEWHERE. */
+function joinManifests(files: readonly ReadManifest[]): ReadManifest {
+  const [first, ...more] = files
+  if (first !== undefined && more.length === 0) return { ...first, path: '-' }
+  const texts = files.map(({ text }) => Buffer.from(text).toString('utf8').trimEnd())
+  const text = Buffer.from(texts.map((each) => `${each}\n`).join('---\n'))
+  if (text.byteLength > maxSourceBytes)
+    throw new PoddError(
+      'MANIFEST_ELSEWHERE',
+      `the manifests together are larger than ${maxSourceBytes / 2 ** 20} MiB`,
+      {
+        hint: 'Give them several names.',
+      },
+    )
+  return { path: '-', text, documents: files.flatMap(({ documents }) => documents) }
 }
 
 /** The units of these files, by their paths. */

@@ -352,6 +352,38 @@ describe('podd apply', () => {
     })
   })
 
+  it('writes all manifests of a call as one file of a name, and ends what that no longer has where told to', async () => {
+    await put('a.yaml', manifest('web'))
+    await put('b.yaml', manifest('db'), manifest('cache'))
+    expect(await podd('apply', '--name', 'shop', '-f', own)).toMatchObject({
+      exitCode: 0,
+      stdout: 'create   pod default/web\ncreate   pod default/db\ncreate   pod default/cache\n',
+    })
+    expect(await readdir(manifests)).toEqual(['shop.yaml'])
+    expect((await podd('validate', join(manifests, 'shop.yaml'))).stderr).toContain('3 valid pods, 0 errors')
+    for (const name of ['web', 'db', 'cache']) run(name, 'shop.yaml')
+    const only = join(own, 'a.yaml')
+    const refused = await podd('apply', '--name', 'shop', '-f', only)
+    expect(refused.exitCode).toBe(1)
+    expect(refused.stderr).toContain('also has default/db, default/cache, which would end')
+    expect(await podd('apply', '--name', 'shop', '--prune', '-f', only)).toMatchObject({
+      exitCode: 0,
+      stdout: 'end      pod default/db\nend      pod default/cache\n',
+    })
+    expect(await readFile(join(manifests, 'shop.yaml'), 'utf8')).toBe(await readFile(only, 'utf8'))
+  })
+
+  it.each([
+    [['--prune'], '--prune needs --name'],
+    [['--name', '../shop'], 'RFC 1123 subdomain'],
+    [['--name', 'kustomization'], 'a file of that name is built'],
+  ])('takes no %j', async (flags, message) => {
+    const { exitCode, stderr } = await podd('apply', ...flags, '-f', await put('web.yaml', manifest('web')))
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain(message)
+    expect(await readdir(manifests)).toEqual([])
+  })
+
   it('loses nothing that the daemon has not taken: refused documents, and what can not be read', async () => {
     const path = await put('web.yaml', manifest('web'))
     await hold('web.yaml', { ...manifest('precious'), spec: { containers: [] } })
