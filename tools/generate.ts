@@ -5,6 +5,7 @@ import { parseCoreFields } from './core-fields.ts'
 import { errorsDoc } from './errors-doc.ts'
 import { optionsDoc } from './options-doc.ts'
 import { supportDoc } from './support-doc.ts'
+import { terminalSvg } from './terminal-svg.ts'
 import { validationDoc } from './validation-doc.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -14,3 +15,7 @@ writeFileSync(join(root, 'docs/ERRORS.md'), errorsDoc())
 writeFileSync(join(root, 'docs/OPTIONS.md'), optionsDoc())
 writeFileSync(join(root, 'docs/SUPPORT.md'), supportDoc(core))
 writeFileSync(join(root, 'docs/VALIDATION.md'), validationDoc())
+writeFileSync(
+  join(root, 'docs/terminal.svg'),
+  terminalSvg(readFileSync(join(root, 'docs/terminal.txt'), 'utf8')),
+)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { documentedErrorCodes, errorsDoc } from '../../tools/errors-doc.ts'
 import { optionsDoc } from '../../tools/options-doc.ts'
+import { terminalSvg } from '../../tools/terminal-svg.ts'
 import { errorCodes } from '../../src/base/errors.ts'
 import { poddVersion } from '../../src/api/resource.ts'
 
@@ -29,6 +30,10 @@ describe('docs', () => {
 
   it('tell the errors as they were generated', () => {
     expect(read('docs/ERRORS.md'), 'run `npm run generate`').toBe(errorsDoc())
+  })
+
+  it('show the terminal as it was recorded', () => {
+    expect(read('docs/terminal.svg'), 'run `npm run generate`').toBe(terminalSvg(read('docs/terminal.txt')))
   })
 
   it('tell every error code that there is, once, and no other', () => {
