@@ -275,13 +275,16 @@ const serviceSpecSchema = object('ServiceSpec', {
     [''],
   ),
   loadBalancerIP: refused(string, 'podd has no load balancer: write `hostPort` into the pod', ['']),
-  loadBalancerSourceRanges: refused(list(string), 'podd has no load balancer'),
-  loadBalancerClass: refused(string, 'podd has no load balancer', ['']),
+  loadBalancerSourceRanges: refused(
+    list(string),
+    "podd has no load balancer: write `hostPort` into the pod, and bound who reaches it by the host's firewall",
+  ),
+  loadBalancerClass: refused(string, 'podd has no load balancer: write `hostPort` into the pod', ['']),
   allocateLoadBalancerNodePorts: ignored(bool, 'podd has no load balancer'),
   externalTrafficPolicy: ignored(string, noProxy),
   internalTrafficPolicy: ignored(string, noProxy),
   trafficDistribution: ignored(string, noProxy),
-  healthCheckNodePort: refused(int32, 'podd has no load balancer', [0]),
+  healthCheckNodePort: refused(int32, 'podd has no load balancer: remove it', [0]),
   sessionAffinity: ignored(oneOf('None', 'ClientIP'), noProxy),
   sessionAffinityConfig: ignored(any, noProxy),
   ipFamilies: ignored(list(string), ownFamilies),
@@ -328,7 +331,9 @@ function validateService({ metadata, spec }: Service, issues: Issues): void {
   if (ports.length === 0 && !isHeadless) at.of('ports').required()
   validateLabels(selector, at.of('selector'))
   if (Object.keys(selector).length === 0)
-    at.of('selector').refused('podd knows what is behind a Service by its selector alone')
+    at.of('selector').refused(
+      'podd knows what is behind a Service by its selector alone: write one, or `hostAliases` into the pods that look for it',
+    )
   at.of('ports').unique(
     ports,
     ({ name }) => name,

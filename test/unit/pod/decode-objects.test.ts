@@ -359,3 +359,71 @@ it('an object that is kept has the problems of its template alone where it is a 
     { path: ['template'], reason: 'UnknownField' },
   ])
 })
+
+describe('what a Service asks for and one host without a proxy cannot do', () => {
+  const service = (spec: JsonObject): JsonObject => ({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata,
+    spec: { selector: { app: 'web' }, ports: [{ port: 80 }], ...spec },
+  })
+
+  it.each<[string, JsonObject, string, RegExp]>([
+    [
+      'a port of the host',
+      { type: 'NodePort' },
+      'spec.type',
+      /write hostPort into the pod, and type ClusterIP/u,
+    ],
+    [
+      'which port of the host',
+      { ports: [{ port: 80, nodePort: 30_080 }] },
+      'spec.ports[0].nodePort',
+      /write `hostPort` into the pod/u,
+    ],
+    [
+      'a load balancer',
+      { type: 'LoadBalancer' },
+      'spec.type',
+      /write hostPort into the pod, and type ClusterIP/u,
+    ],
+    [
+      'a class of them',
+      { loadBalancerClass: 'x' },
+      'spec.loadBalancerClass',
+      /write `hostPort` into the pod/u,
+    ],
+    [
+      'who may ask one',
+      { loadBalancerSourceRanges: ['10.0.0.0/8'] },
+      'spec.loadBalancerSourceRanges',
+      /firewall/u,
+    ],
+    [
+      'an address of the host',
+      { externalIPs: ['192.0.2.1'] },
+      'spec.externalIPs',
+      /write `hostPort` into the pod/u,
+    ],
+    [
+      'an alias',
+      { type: 'ExternalName' },
+      'spec.type',
+      /write the name itself, or hostAliases into the pods/u,
+    ],
+    ['nothing behind it', { selector: {} }, 'spec.selector', /write one, or `hostAliases` into the pods/u],
+  ])('is refused at its field, with what to do: %s', async (_what, spec, field, hint) => {
+    const { problems } = await decode(service(spec))
+    expect(problems).toHaveLength(1)
+    expect(problems[0]?.startsWith(`${field}: not supported: `)).toBe(true)
+    expect(problems[0]).toMatch(hint)
+  })
+
+  it('another port of its pods is taken, with a warning at its field', async () => {
+    const { objects, problems } = await decode(service({ ports: [{ port: 80, targetPort: 8080 }] }))
+    expect(objects).toHaveLength(1)
+    expect(problems).toEqual([
+      'spec.ports[0].targetPort: podd has no proxy: the name leads to the pods themselves, which answer at 8080, and nothing at 80',
+    ])
+  })
+})
