@@ -40,6 +40,8 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   // The server's certificate is read and written by the same code, and made again by a start that has none.
   'src/server/access/own-authority.ts': ['tls/ca.pem'],
   'src/server/http/listen.ts': 'nothing is written to the lock',
+  'src/sources/kustomization.ts':
+    'copies for the program that builds it, in /run; what a killed podd left is removed',
   'src/sources/written/api-objects.ts': ['api/configmap.default.c.json'],
   'src/store/last-good.ts': ['sources/file.json', 'sources/worked/file.json', 'sources/held/file.json'],
   'src/store/pod-records.ts': ['records/u.json', 'ended-by-down.json'],
