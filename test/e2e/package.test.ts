@@ -1,6 +1,15 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -152,6 +161,32 @@ describe.skipIf(!hasTools)('what npm run package makes', () => {
 
   it('is smaller than the debugging information of Node alone would leave it', () => {
     expect(statSync(unpacked('usr/lib/podd/node/bin/node')).size).toBeLessThan(125_000_000)
+  })
+
+  it('has an archive that installs without npm, and not where one of its files was changed', () => {
+    const unpackTo = (name: string): string => {
+      mkdirSync(join(scratch, name))
+      execFileSync('tar', ['-C', join(scratch, name), '-xzf', made(archiveName)])
+      return join(scratch, name, `podd-${version}`)
+    }
+    const install = (directory: string) =>
+      spawnSync(join(directory, 'install.sh'), ['--stage', join(scratch, 'stage')], {
+        encoding: 'utf8',
+        env: { PATH: '/usr/bin:/bin:/usr/sbin:/sbin' },
+      })
+    const changed = unpackTo('changed')
+    appendFileSync(join(changed, 'dist/main.js'), '\n')
+    expect(install(changed)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('are not those of the release') as string,
+    })
+    expect(existsSync(join(scratch, 'stage'))).toBe(false)
+    expect(install(unpackTo('whole'))).toMatchObject({ status: 0, stderr: '' })
+    expect(existsSync(join(scratch, 'stage/opt/podd/share/man/man1/podd.1.gz'))).toBe(true)
+    const said = spawnSync(join(scratch, 'stage/opt/podd/bin/podd'), ['version', '--client'], {
+      encoding: 'utf8',
+    })
+    expect(said.stdout).toContain(`podd ${version} `)
   })
 
   it('ends the pods when it is removed, and not when it is upgraded', () => {
