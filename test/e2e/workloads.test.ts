@@ -39,10 +39,11 @@ async function uids(podd: PoddRig, ...names: readonly string[]): Promise<readonl
   return pods.map(({ metadata }) => metadata.uid)
 }
 
+/** A file that is written twice in a row may be read in between: that is a revision of its own. */
 async function untilHealthy(podd: PoddRig, revision: number): Promise<void> {
-  await podd.until(`revision ${revision} to be healthy`, async () => {
+  await podd.until(`revision ${revision}, or a later one, to be healthy`, async () => {
     const units = await podd.get<readonly UnitObject[]>('/podd/v1/units')
-    return units.some(({ status }) => status.active === revision && status.state === 'Healthy')
+    return units.some(({ status }) => status.active >= revision && status.state === 'Healthy')
   })
 }
 
