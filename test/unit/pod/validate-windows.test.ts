@@ -18,6 +18,7 @@ const problemsOf = (spec: JsonObject, options: JsonObject): readonly string[] =>
 const at = 'spec.containers[0].securityContext.windowsOptions'
 
 it.each<[string, JsonObject, JsonObject, readonly unknown[]]>([
+  ['a user of 361 characters', {}, { runAsUserName: `${'d'.repeat(256)}\\${'u'.repeat(104)}` }, []],
   ['a user', {}, { runAsUserName: String.raw`NT AUTHORITY\SYSTEM` }, []],
   ['a host process with the host’s network', { hostNetwork: true }, { hostProcess: true }, []],
   ['nothing', { os: { name: 'windows' } }, {}, []],

@@ -265,3 +265,37 @@ it('knows the kinds of workloads, and no others', () => {
   const kinds = [...known, 'Pod', 'ReplicaSet', 'toString', 3, undefined]
   expect(kinds.filter((kind) => isWorkloadKind(kind))).toEqual(known)
 })
+
+/** Source: ValidateJobSpec (validatePodFailurePolicyRuleOnExitCodes) in pkg/apis/batch/validation, 1.36. */
+it.each([
+  ['In', [1, 0], ['Invalid value: 0: must not be 0 for the In operator']],
+  ['In', [1, 2], []],
+  ['NotIn', [1, 0], []],
+])('a rule of a Job for exit codes %s %j has these problems: %j', (operator, values, problems) => {
+  const rules = [{ action: 'FailJob', onExitCodes: { operator, values } }]
+  const spec = { template: pod({ restartPolicy: 'Never' }), podFailurePolicy: { rules } }
+  const manifest = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'j' }, spec }
+  const found = decodeObject('Job', manifest, 'Strict').problems
+  expect(found.map(({ message }) => message)).toEqual(problems)
+})
+
+it('the manifest of a StatefulSet that was taken has the volumes of its template and none of its claims', () => {
+  const claim = (name: string): JsonObject => ({
+    metadata: { name },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+  })
+  const mounts = ['data', 'logs', 'tmp'].map((name) => ({ name, mountPath: `/${name}` }))
+  const containers = [{ ...container, volumeMounts: mounts }]
+  const template = pod({ containers, volumes: [{ name: 'tmp', emptyDir: {} }] })
+  const manifest = {
+    apiVersion: 'apps/v1',
+    kind: 'StatefulSet',
+    metadata: { name: 'db' },
+    spec: { selector, template, volumeClaimTemplates: [claim('data'), claim('logs')] },
+  }
+  const { accepted, problems } = decodeObject('StatefulSet', manifest, 'Strict')
+  expect(problems).toEqual([])
+  expect(accepted?.manifest).toMatchObject({
+    spec: { template: { spec: { volumes: [{ name: 'tmp', emptyDir: {} }] } } },
+  })
+})

@@ -107,6 +107,16 @@ describe('a CronJob', () => {
     expect(new Host(spec, '2026-01-01T00:05:00Z').look(at).started).toEqual(started)
   })
 
+  it('starts no Job that is there under its name, whatever its record says of the last one', () => {
+    const host = new Host({}, '2026-01-01T00:05:00Z')
+    const scheduledMs = Date.parse('2026-01-01T00:10:00Z')
+    const known = { name: `backup-${scheduledMs / 60_000}`, scheduledMs, manifest: {} }
+    const other = { ...known, name: 'backup-by-hand' }
+    host.record = { ...host.record, jobs: [known, other] }
+    expect(host.look('2026-01-01T00:10:00Z').started).toEqual([])
+    expect(host.look('2026-01-01T00:20:00Z').started).toEqual(['2026-01-01T00:20'])
+  })
+
   it('starts the newest time that was missed when it is no longer suspended', () => {
     const record = new Host({ suspend: true }, '2026-01-01T00:05:00Z').look('2026-01-01T00:31:00Z').record
     const host = new Host({}, '2026-01-01T00:05:00Z')
