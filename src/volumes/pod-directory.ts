@@ -3,7 +3,7 @@
  * hosts file and resolv.conf, termination messages, its range of user ids, and marks of work that is done once.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { access, chmod, mkdir, open, readdir, readFile, rm, unlink, writeFile } from 'node:fs/promises'
+import { access, chmod, mkdir, open, readdir, rm, unlink, writeFile } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { readIfExists, writeFileAtomicSync, writeInto } from '../base/atomic-file.ts'
@@ -156,13 +156,19 @@ export async function removeResolvConf(rootDir: string, uid: PodUid): Promise<vo
   for (const path of [writtenPath(rootDir, uid), resolvConfPath(rootDir, uid)]) await ifThere(unlink(path))
 }
 
+/** The most that is read of a resolver's file: containers may write into it. */
+const maxResolvConfBytes = 256 * 1024
+
 /**
  * Updates the file of a pod that has one, unless a container has changed it; returns whether it has one. The file is
  * never empty in between.
  */
 export async function refreshResolvConf(rootDir: string, uid: PodUid, content: string): Promise<boolean> {
   try {
-    const shown = await readFile(resolvConfPath(rootDir, uid), 'utf8')
+    const bytes = await readAtOnce(resolvConfPath(rootDir, uid), maxResolvConfBytes)
+    // A container has written it: podd writes none of that size.
+    if (bytes.byteLength > maxResolvConfBytes) return true
+    const shown = bytes.toString('utf8')
     const path = writtenPath(rootDir, uid)
     const written = await readIfExists(path)
     if (shown === content && written === content) return true

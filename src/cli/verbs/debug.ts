@@ -1,6 +1,6 @@
 import { allContainerNames, containerNames } from '../../api/pod-summary.ts'
 import type { PodObject, WatchEvent } from '../../api/resource.ts'
-import { PoddError } from '../../base/errors.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
@@ -170,9 +170,10 @@ async function join(
   try {
     await joinContainer(context, joined, streams)
   } catch (error) {
-    if (!(error instanceof ServerError)) throw error
+    // Refused at once, or by the runtime, as where the container has ended meanwhile.
+    if (!(error instanceof ServerError) && errorCode(error) !== 'ATTACH_FAILED') throw error
     notify(
-      `warning: couldn't attach to pod/${pod} (container ${container} in ${namespace}), showing its log: ${error.message}`,
+      `warning: couldn't attach to pod/${pod} (container ${container} in ${namespace}), showing its log: ${errorMessage(error)}`,
     )
     await showLog(context, joined)
   }

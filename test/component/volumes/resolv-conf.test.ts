@@ -1,4 +1,13 @@
-import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -32,6 +41,13 @@ describe('a pod’s resolv.conf', () => {
     writeFileSync(path, 'nameserver 192.0.2.1\n')
     await refreshResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
+  })
+
+  it('is not read whole where a container made it larger than any memory', async () => {
+    const path = await writeResolvConf(directory, 'u', 'nameserver 192.0.2.1\n')
+    truncateSync(path, 2 ** 36)
+    expect(await refreshResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')).toBe(true)
+    expect(statSync(path).size).toBe(2 ** 36)
   })
 
   it('is podd’s where it says nothing of it, or was killed while it wrote', async () => {
