@@ -4,6 +4,7 @@ import type { Admission } from '../../decide/admission/admit-pod.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import type { ResizeRefusal } from '../../decide/plan/resize.ts'
 import { selectRestarts } from '../../decide/plan/restart-request.ts'
+import { isHostStopping } from '../../host/cgroups/systemd-bus.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
@@ -440,12 +441,15 @@ export class PodWorker {
     const { random, logger } = this.#env
     const isEnding = state.record.ending !== undefined
     this.#loop.wakeIn((isEnding ? endingRetryMs : errorRetryMs) * (1 + random() * 0.5))
-    const message = errorMessage(error)
-    const isNews = message !== state.lastError
-    state.noteError(message)
     const { name: pod, uid } = state.ref
+    const message = errorMessage(error)
+    // No error of the pod: it starts after the boot.
+    const isStopping = isHostStopping(error)
+    const isNews = message !== state.lastError
+    if (!isStopping) state.noteError(message)
     try {
-      if (isNews) {
+      if (isStopping) logger.info({ pod, uid, err: error }, 'the host is stopping: the pod does not start')
+      else if (isNews) {
         logger.warn({ pod, uid, err: error }, 'pod sync failed')
         warn(this.#env, this.ref, isEnding ? 'FailedKillPod' : 'FailedSync', message)
       }

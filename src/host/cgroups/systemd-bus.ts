@@ -14,6 +14,16 @@ export class SystemdError extends CgroupError {
   }
 }
 
+/**
+ * Whether systemd refused to start a unit because the host is stopping: with the mode `replace` only a job that can't be
+ * taken back conflicts, as those of a shutdown (`systemctl(1)`, `--job-mode=replace-irreversibly`).
+ */
+export function isHostStopping(error: unknown): boolean {
+  return (
+    error instanceof SystemdError && error.busName === 'org.freedesktop.systemd1.TransactionIsDestructive'
+  )
+}
+
 /** Calls a method of systemd's manager (org.freedesktop.systemd1.Manager). Throws CgroupError. */
 export type CallSystemd = (member: string, ...args: readonly BusArgument[]) => Promise<void>
 

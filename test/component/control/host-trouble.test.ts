@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { SystemdError } from '../../../src/host/cgroups/systemd-bus.ts'
 import { plainCgroups } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
@@ -103,6 +104,34 @@ describe('what goes wrong for one pod', () => {
     await rig.clock.advance(10_000)
     expect(rig.pods('bad')).toEqual([])
     expect(rig.failures).toEqual([])
+  })
+
+  it('is no error of it where systemd starts nothing because the host is stopping', async () => {
+    let isStopping = true
+    rig.host = {
+      cgroups: {
+        ...plainCgroups,
+        ensure: async (uid) => {
+          if (isStopping)
+            throw new SystemdError(
+              'StartTransientUnit',
+              'org.freedesktop.systemd1.TransactionIsDestructive',
+              'Transaction for kubepods.slice/start is destructive',
+            )
+          return `/kubepods/pod${uid}`
+        },
+      },
+    }
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual([])
+    expect(rig.fake.world.sandboxes.size).toBe(0)
+    expect(rig.reasons('web')).not.toContain('FailedSync')
+    expect(rig.pod('web').status.reason).toBeUndefined()
+    isStopping = false
+    await rig.clock.advance(16_000)
+    expect(rig.running()).toEqual(['web/main'])
   })
 
   it('whose watchers fail: the pod runs all the same', async () => {
