@@ -1,8 +1,9 @@
 import { objectsAt } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
+import { escapeLine } from '../base/text.ts'
 import { upToDateCondition } from '../pod/state/status.ts'
 import type { ContainerStateTerminated, ContainerStatus } from '../pod/state/status.ts'
-import type { PodObject } from './resource.ts'
+import type { EventObject, PodObject } from './resource.ts'
 
 /** The columns READY, STATUS and RESTARTS of a pod. */
 interface PodSummary {
@@ -174,6 +175,52 @@ function explainEnd({ reason, exitCode, message = '' }: ContainerStateTerminated
   const code = `exit code ${exitCode}`
   const what = reason === undefined || reason === 'Error' ? code : `${reason}, ${code}`
   return message === '' ? what : `${what}: ${message.trim()}`
+}
+
+/** What failed of a probe or a hook: the cause of restarts, and of a pod that isn't ready. */
+const tellingReasons: readonly string[] = ['Unhealthy', 'FailedPostStartHook', 'FailedMount', 'ProbeError']
+
+/**
+ * The newest warning that tells more of a pod's trouble. Of a container that is being created, one that says the same: others
+ * are of what was mended meanwhile.
+ */
+export function newestWarning(
+  events: readonly EventObject[],
+  uid: string,
+  { container, message, isUnsure, asks }: TroubleFact,
+): EventObject | undefined {
+  if (asks !== 'event') return undefined
+  const isSaid = (event: EventObject): boolean =>
+    isUnsure !== true || message === undefined || event.message.trim() === message.trim()
+  return events
+    .filter(
+      (event) =>
+        event.type === 'Warning' &&
+        event.involvedObject.uid === uid &&
+        tellingReasons.includes(event.reason) &&
+        isSaid(event) &&
+        (container === undefined || event.involvedObject.fieldPath?.includes(`{${container}}`) !== false),
+    )
+    .toSorted((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
+    .at(-1)
+}
+
+/** The query of the last line of the log that tells more. */
+export function lastLineQuery({ container = '', isPrevious }: TroubleFact): Readonly<Record<string, string>> {
+  return { container, tailLines: '1', limitBytes: '4096', ...(isPrevious === true && { previous: 'true' }) }
+}
+
+/**
+ * Why a pod is broken, in one line; the table says the status already.
+ * @param more what a warning or a log tells
+ */
+export function composeTrouble(pod: PodObject, fact: TroubleFact, more: string | undefined): string {
+  const { status } = summarizePod(pod)
+  const reason = fact.reason === status ? undefined : fact.reason
+  const message = more === fact.message ? undefined : fact.message
+  const parts = [fact.container, reason, message, more].filter((part) => part !== undefined && part !== '')
+  const why = escapeLine(parts.join(': ').trim().replaceAll(/\s+/gu, ' '))
+  return why === '' ? status : why
 }
 
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const

@@ -38,14 +38,31 @@ function fill<T extends Element>(target: T, attributes: Attributes, children: re
   return target
 }
 
-/** Replaces an element's children, but keeps equal ones, so that the focus stays. */
+/** Replaces an element's children, but keeps equal ones and those of the same ID, so that the focus stays. */
 export function update(parent: Element, children: readonly Node[]): void {
   for (const [at, child] of children.entries()) {
-    const current = parent.childNodes[at]
+    const id = idOf(child)
+    let current = parent.childNodes[at]
+    if (id !== '' && current !== undefined && idOf(current) !== id) {
+      const moved = [...parent.childNodes].slice(at).find((node) => idOf(node) === id)
+      moveBefore(parent, moved ?? child, current)
+      current = parent.childNodes[at]
+    }
     if (current === undefined) parent.append(child)
     else if (!current.isEqualNode(child)) replace(current, child)
   }
   while (parent.childNodes.length > children.length) parent.lastChild?.remove()
+}
+
+function idOf(node: Node): string {
+  return node instanceof Element ? node.id : ''
+}
+
+/** An element that is moved loses the focus. */
+function moveBefore(parent: Element, node: Node, place: Node): void {
+  const focused = document.activeElement
+  parent.insertBefore(node, place)
+  if (focused instanceof HTMLElement && node.contains(focused)) focused.focus({ preventScroll: true })
 }
 
 /** Compares the contents of two elements of one kind too. */
@@ -86,7 +103,7 @@ export function table(
           'td',
           { role: 'cell', 'data-label': title, class: isFigure && 'figure' },
           // A card shows its label and its value beside each other.
-          element('span', {}, ...(typeof cell === 'string' ? [cell] : cell)),
+          element('span', {}, ...(typeof cell === 'string' ? words(cell) : cell)),
         )
       }),
     ),
@@ -94,15 +111,27 @@ export function table(
   // Elements that are displayed as blocks lose their roles in some browsers.
   return element(
     'table',
-    { role: 'table', 'aria-label': caption },
+    { role: 'table', 'aria-label': caption, class: caption.toLowerCase() },
     element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ...headings)),
     element('tbody', { role: 'rowgroup' }, ...body),
   )
 }
 
+/** Text in which long tokens alone break where they don't fit. */
+export function words(text: string): readonly Child[] {
+  return text
+    .split(/(\S{25,})/u)
+    .map((part, at) => (at % 2 === 1 ? element('span', { class: 'long' }, part) : part))
+}
+
 /** A part of the page under a heading of its own. */
 export function section(title: string, ...children: readonly Node[]): HTMLElement {
-  return element('section', { 'aria-label': title }, element('h2', {}, title), ...children)
+  return element(
+    'section',
+    { 'aria-label': title, class: title.toLowerCase() },
+    element('h2', {}, title),
+    ...children,
+  )
 }
 
 /** Names with their values; those without one are left out. */
@@ -120,30 +149,34 @@ export function nothing(text: string): HTMLElement {
   return element('p', { class: 'faint' }, text)
 }
 
-const maxEvents = 50
+const maxEvents = 20
 
-/** The newest events; those of existing pods link to them. */
+/** The newest events; those of existing pods link to them, unless all are of one. */
 export function eventSection(
   all: readonly EventObject[],
   nowMs: number,
-  pods: readonly PodObject[],
+  pods: readonly PodObject[] | undefined,
   none: string,
 ): HTMLElement {
   if (all.length === 0) return section('Events', nothing(none))
   const events = newestEvents(all, maxEvents)
-  const columns = ['Last seen', 'Type', 'Reason', 'Object', 'Message'].map((title) => ({ title }))
+  const titles = ['Last seen', 'Type', 'Reason', ...(pods === undefined ? [] : ['Object']), 'Message']
+  const columns = titles.map((title) => ({ title }))
   const rows = events.map((event): readonly Cell[] => {
     const { lastTimestamp, type, reason, message, count, involvedObject } = event
     const { kind, namespace, name, uid } = involvedObject
     const about = `${kind.toLowerCase()}/${name}`
-    const isShown = kind === 'Pod' && pods.some(({ metadata }) => metadata.uid === uid)
+    const isShown = kind === 'Pod' && pods?.some(({ metadata }) => metadata.uid === uid) === true
+    const object = isShown ? [element('a', { href: podLink(namespace, name) }, ...words(about))] : about
     return [
       `${formatAgeOf(lastTimestamp, nowMs)}${count > 1 ? ` (x${count})` : ''}`,
       [element('span', { class: type === 'Warning' ? 'warn' : undefined }, type)],
       reason,
-      isShown ? [element('a', { href: podLink(namespace, name) }, about)] : about,
+      ...(pods === undefined ? [] : [object]),
       message,
     ]
   })
-  return section('Events', table('Events', columns, rows))
+  const more = all.length - events.length
+  const rest = `${more} older ${more === 1 ? 'event' : 'events'}: \`podd events\` on the host.`
+  return section('Events', table('Events', columns, rows), ...(more > 0 ? [nothing(rest)] : []))
 }

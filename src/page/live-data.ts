@@ -1,3 +1,4 @@
+import { explainTrouble, lastLineQuery } from '../api/pod-summary.ts'
 import type { NodeObject } from '../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceList, ResourceObject } from '../api/resource.ts'
 import type { DaemonStatus } from '../api/routes.ts'
@@ -5,12 +6,14 @@ import type { SourceObject, UnitObject } from '../api/sources.ts'
 import type { UsageHistoryReply } from '../api/usage.ts'
 import { Refusal } from './api-client.ts'
 import type { ApiClient } from './api-client.ts'
-import { readLines, WatchedObjects } from './page-state.ts'
+import { lastLineKey, logPath, readLines, WatchedObjects, withoutTerminalOrders } from './page-state.ts'
 import type { PageState, WatchLine } from './page-state.ts'
 
 /** How often data without a watch is polled. */
 const askEveryMs = 10_000
 const longestPauseMs = 10_000
+/** The last lines of the logs of so many pods are read. */
+const maxLogs = 20
 
 interface Viewer {
   readonly onChange: () => void
@@ -25,6 +28,8 @@ export class LiveData {
   readonly #viewer: Viewer
   readonly #pods = new WatchedObjects<PodObject>()
   readonly #events = new WatchedObjects<EventObject>()
+  #lastLines: ReadonlyMap<string, string> = new Map()
+  #isReadingLogs = false
   readonly #refusals = new Map<string, string>()
   #asked: Pick<PageState, 'node' | 'status' | 'sources' | 'units' | 'usage'> = {}
   #running: AbortController | undefined
@@ -39,6 +44,7 @@ export class LiveData {
       ...this.#asked,
       pods: this.#pods.list(),
       events: this.#events.list(),
+      lastLines: this.#lastLines,
       refusals: [...new Set(this.#refusals.values())],
     }
   }
@@ -74,7 +80,9 @@ export class LiveData {
         for await (const lines of readLines(stream)) {
           pauseMs = 500
           const changes = lines.map((line) => objects.take(parse<T>(line)))
-          if (changes.includes(true)) this.#viewer.onChange()
+          if (!changes.includes(true)) continue
+          this.#viewer.onChange()
+          void this.#readLastLines(signal)
         }
       } catch (error) {
         if (!signal.aborted) this.#take(path, error)
@@ -105,7 +113,43 @@ export class LiveData {
       }
       if (answers.some((answer) => answer !== undefined)) this.#viewer.onTrouble(undefined)
       this.#viewer.onChange()
+      void this.#readLastLines(signal)
       await pause(askEveryMs, signal)
+    }
+  }
+
+  /** Asks for the log of each run once; what changes meanwhile is read after the next change. */
+  async #readLastLines(signal: AbortSignal): Promise<void> {
+    if (this.#isReadingLogs) return
+    this.#isReadingLogs = true
+    const lines = new Map<string, string>()
+    for (const pod of this.#pods.list()) {
+      const fact = explainTrouble(pod)
+      const key = fact && lastLineKey(pod, fact)
+      if (fact === undefined || key === undefined || lines.size >= maxLogs) continue
+      const known = this.#lastLines.get(key)
+      const line = known ?? (await this.#readLastLine(pod, lastLineQuery(fact), signal))
+      if (line !== undefined) lines.set(key, line)
+    }
+    this.#isReadingLogs = false
+    const isChanged = [...lines.keys()].some((key) => !this.#lastLines.has(key))
+    this.#lastLines = lines
+    if (isChanged && !signal.aborted) this.#viewer.onChange()
+  }
+
+  /** Empty where the log can't be read; undefined where podd doesn't answer. */
+  async #readLastLine(
+    { metadata: { namespace, name } }: PodObject,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const path = `${logPath(namespace, name)}?${new URLSearchParams(query)}`
+    try {
+      let last = ''
+      for await (const lines of readLines(await this.#client.open(path, signal))) last = lines.at(-1) ?? last
+      return withoutTerminalOrders(last).trim()
+    } catch (error) {
+      return error instanceof Refusal ? '' : undefined
     }
   }
 

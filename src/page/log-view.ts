@@ -2,12 +2,9 @@ import { errorMessage } from '../base/errors.ts'
 import { escapeControls } from '../base/text.ts'
 import type { ApiClient } from './api-client.ts'
 import { element, section, update } from './dom.ts'
-import { readLines } from './page-state.ts'
+import { logPath, readLines, withoutTerminalOrders } from './page-state.ts'
 
 const maxLines = 1000
-
-/** Escape sequences for terminals, such as colours. */
-const terminalOrders = new RegExp(`${String.fromCodePoint(0x1b)}(?:\\[[\\d;?]*[ -/]*[@-~]|[@-Z\\\\-_])`, 'gu')
 
 export interface LogTarget {
   readonly namespace: string
@@ -91,7 +88,6 @@ export class LogView {
     })
     const { namespace, name } = target
     const instance = this.#instance()
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/log`
     this.#state.textContent = this.#previous.checked ? '' : 'Following.'
     const end = (said: string): void => {
       if (signal.aborted) return
@@ -99,7 +95,9 @@ export class LogView {
       if (!this.#previous.checked) this.#endedInstance = instance
     }
     try {
-      for await (const lines of readLines(await this.#client.open(`${path}?${query}`, signal)))
+      for await (const lines of readLines(
+        await this.#client.open(`${logPath(namespace, name)}?${query}`, signal),
+      ))
         this.#append(lines)
       end('This is the end of the log.')
     } catch (error) {
@@ -110,9 +108,7 @@ export class LogView {
   #append(lines: readonly string[]): void {
     const text = this.#text
     const isAtEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 40
-    const shown = lines
-      .slice(-maxLines)
-      .map((line) => `${escapeControls(line.replaceAll(terminalOrders, ''))}\n`)
+    const shown = lines.slice(-maxLines).map((line) => `${escapeControls(withoutTerminalOrders(line))}\n`)
     text.append(...shown)
     while (text.childNodes.length > maxLines) text.firstChild?.remove()
     if (isAtEnd) text.scrollTop = text.scrollHeight

@@ -26,6 +26,7 @@ const live = new LiveData(client, {
   onUnauthorized: () => askForToken(client.token === undefined ? '' : 'The token is no longer valid.'),
 })
 let place = ''
+let openPods: ReadonlySet<string> = new Set()
 
 function find(id: string): HTMLElement {
   const found = document.querySelector<HTMLElement>(`#${id}`)
@@ -52,14 +53,23 @@ function draw(): void {
     ({ metadata }) => metadata.namespace === link?.namespace && metadata.name === link.name,
   )
   document.title = link === undefined ? 'podd' : `${link.name} - podd`
-  if (link === undefined) update(body, overview(state, nowMs))
-  else if (pod === undefined)
+  if (link === undefined) {
+    openPods = readOpenPods()
+    update(body, overview(state, openPods, nowMs))
+  } else if (pod === undefined)
     update(body, [
       element('p', {}, element('a', { href: '#' }, 'All pods')),
       element('p', {}, `There is no pod ${link.name} in namespace ${link.namespace}.`),
     ])
   else update(body, podView(pod, state, nowMs))
   showLogs(pod === undefined || link === undefined ? undefined : { ...link, containers: logsOf(pod) })
+}
+
+/** Those that the user has opened; as it was while the list is not shown. */
+function readOpenPods(): ReadonlySet<string> {
+  if (body.querySelector('.pods') === null) return openPods
+  const open = body.querySelectorAll<HTMLElement>('details[open]')
+  return new Set([...open].map(({ dataset }) => dataset['uid'] ?? ''))
 }
 
 function logsOf(pod: PodObject): LogTarget['containers'] {
@@ -70,6 +80,7 @@ function logsOf(pod: PodObject): LogTarget['containers'] {
 }
 
 function showLogs(target: LogTarget | undefined): void {
+  main.classList.toggle('pod', target !== undefined)
   if (target === undefined) {
     logs.stop()
     logs.node.remove()

@@ -6,21 +6,24 @@ import type { SourceObject, UnitObject } from '../api/sources.ts'
 import { readAmount } from './chart-shape.ts'
 import { charts, spark } from './chart.ts'
 import type { Measure } from './chart.ts'
-import { element, eventSection, factList, nothing, section, table } from './dom.ts'
+import { element, eventSection, factList, nothing, section, table, words } from './dom.ts'
 import type { Cell } from './dom.ts'
-import { openUnits, podLink, sortPods } from './page-state.ts'
-import type { PageState } from './page-state.ts'
+import { findTroubles, openUnits, podLink, sortPods } from './page-state.ts'
+import type { PageState, Trouble } from './page-state.ts'
 
-/** The host, its pods, events and sources. */
-export function overview(state: PageState, nowMs: number): readonly Node[] {
+/**
+ * The pods, the broken ones first, the host, events and sources.
+ * @param openPods the UIDs of the pods that are shown in full
+ */
+export function overview(state: PageState, openPods: ReadonlySet<string>, nowMs: number): readonly Node[] {
   const problems = listProblems(state)
   const { pods, events, sources, units } = state
   return [
     ...(problems.length === 0
       ? []
       : [section('Problems', element('ul', { class: 'problems' }, ...problems))]),
+    section('Pods', podList(state, openPods, nowMs)),
     section('Host', ...host(state, nowMs)),
-    section('Pods', podTable(state, nowMs)),
     eventSection(events, nowMs, pods, 'None in the last hours.'),
     section('Updates', unitTable(units)),
     section('Sources', sourceTable(sources, nowMs)),
@@ -68,28 +71,63 @@ function capacityOf(node: NodeObject | undefined, measure: Measure): number | un
   return amount === undefined || measure === 'memory' ? amount : amount * 1000
 }
 
-function podTable({ pods, usage }: PageState, nowMs: number): HTMLElement {
-  if (pods.length === 0) return nothing('No pods.')
-  const words = ['Namespace', 'Name', 'Ready', 'Status', 'Restarts', 'Age'].map((title) => ({ title }))
-  const figures = ['CPU', 'Memory'].map((title) => ({ title, isFigure: true as const }))
-  const rows = sortPods(pods).map((pod): readonly Cell[] => {
-    const { namespace, name, uid, creationTimestamp } = pod.metadata
-    const summary = summarizePod(pod)
-    const series = usage?.pods.find((each) => each.uid === uid)
-    const figure = (measure: Measure): Cell =>
-      usage === undefined || series === undefined ? '-' : spark(measure, series, usage)
-    return [
-      namespace,
-      [element('a', { href: podLink(namespace, name) }, name)],
-      `${summary.ready}/${summary.total}`,
-      [element('span', { class: statusClass(pod, summary.status) }, summary.status)],
-      String(summary.restarts),
-      formatAgeOf(creationTimestamp, nowMs),
-      figure('cpu'),
-      figure('memory'),
-    ]
+function podList(state: PageState, openPods: ReadonlySet<string>, nowMs: number): HTMLElement {
+  if (state.pods.length === 0) return nothing('No pods.')
+  const troubles = findTroubles(state)
+  const items = sortPods(state.pods, troubles).map((pod) => {
+    const { uid } = pod.metadata
+    return podItem(pod, troubles.get(uid), openPods.has(uid), state, nowMs)
   })
-  return table('Pods', [...words, ...figures], rows)
+  return element('ul', { class: 'pods' }, ...items)
+}
+
+/** A line about a pod, with the cause where it is broken, that opens. */
+function podItem(
+  pod: PodObject,
+  trouble: Trouble | undefined,
+  isOpen: boolean,
+  { usage }: PageState,
+  nowMs: number,
+): HTMLElement {
+  const { namespace, name, uid, creationTimestamp } = pod.metadata
+  const { status, ready, total, restarts } = summarizePod(pod)
+  const series = usage?.pods.find((each) => each.uid === uid)
+  const figure = (measure: Measure): readonly Node[] =>
+    usage === undefined || series === undefined ? [] : spark(measure, series, usage)
+  const age = formatAgeOf(creationTimestamp, nowMs)
+  const place = namespace === 'default' ? '' : `${namespace}/`
+  const line = element(
+    'summary',
+    {},
+    element('span', { class: 'name' }, element('span', { class: 'faint' }, place), name),
+    element('span', { class: statusClass(pod, status) }, status),
+    element('span', { class: 'more' }, `${ready}/${total} ready`),
+    element('span', { class: 'more' }, restarts === 1 ? '1 restart' : `${restarts} restarts`),
+    element('span', { class: 'more' }, `${age} old`),
+    element('span', { class: 'most' }, ...figure('cpu')),
+    element('span', { class: 'most' }, ...figure('memory')),
+    ...(trouble === undefined
+      ? []
+      : [
+          element('span', { class: 'why' }, ...words(trouble.why)),
+          element('code', { class: 'why' }, ...words(trouble.lastLine ?? '')),
+        ]),
+  )
+  const facts = factList([
+    ['Name', `${namespace}/${name}`],
+    ['Ready', `${ready}/${total}`],
+    ['Restarts', String(restarts)],
+    ['Age', age],
+    ['Address', pod.status.podIPs?.map(({ ip }) => ip).join(', ')],
+    ['CPU', series && figure('cpu')],
+    ['Memory', series && figure('memory')],
+  ])
+  const link = element('a', { href: podLink(namespace, name) }, `Containers, events and log of ${name}`)
+  return element(
+    'li',
+    { id: `pod-${uid}` },
+    element('details', { 'data-uid': uid, open: isOpen }, line, facts, element('p', {}, link)),
+  )
 }
 
 /** The colour of a pod's status, beside its text. */

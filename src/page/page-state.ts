@@ -1,3 +1,5 @@
+import { composeTrouble, explainTrouble, newestWarning } from '../api/pod-summary.ts'
+import type { TroubleFact } from '../api/pod-summary.ts'
 import type { NodeObject } from '../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceObject } from '../api/resource.ts'
 import type { DaemonStatus } from '../api/routes.ts'
@@ -13,18 +15,65 @@ export interface PageState {
   readonly sources?: readonly SourceObject[] | undefined
   readonly units?: readonly UnitObject[] | undefined
   readonly usage?: UsageHistoryReply | undefined
+  /** The last lines of logs of runs that ended, by `lastLineKey`. */
+  readonly lastLines: ReadonlyMap<string, string>
   /** The message of a request that podd refused. */
   readonly refusals: readonly string[]
 }
 
-/** By namespace and name; a pod that replaces another of its name comes after it. */
-export function sortPods(pods: readonly PodObject[]): readonly PodObject[] {
+/** The broken ones first, by namespace and name; a pod that replaces another of its name comes after it. */
+export function sortPods(
+  pods: readonly PodObject[],
+  broken: { readonly has: (uid: string) => boolean },
+): readonly PodObject[] {
   const key = ({ metadata }: PodObject): string => `${metadata.namespace}/${metadata.name}`
   return pods.toSorted(
     (one, other) =>
+      Number(broken.has(other.metadata.uid)) - Number(broken.has(one.metadata.uid)) ||
       compare(key(one), key(other)) ||
       compare(one.metadata.creationTimestamp, other.metadata.creationTimestamp),
   )
+}
+
+/** Why a pod is broken. */
+export interface Trouble {
+  readonly why: string
+  /** The last line that the container wrote before it ended. */
+  readonly lastLine: string | undefined
+}
+
+/** The broken pods among those given, by their UIDs. */
+export function findTroubles({
+  pods,
+  events,
+  lastLines,
+}: Pick<PageState, 'pods' | 'events' | 'lastLines'>): ReadonlyMap<string, Trouble> {
+  const troubles = pods.flatMap((pod): readonly (readonly [string, Trouble])[] => {
+    const { uid } = pod.metadata
+    const fact = explainTrouble(pod)
+    if (fact === undefined) return []
+    const event = newestWarning(events, uid, fact)
+    // A container that has only just started is not ready yet, and nothing has failed.
+    if (fact.isUnsure === true && event === undefined) return []
+    const lastLine = lastLines.get(lastLineKey(pod, fact) ?? '')
+    return [[uid, { why: composeTrouble(pod, fact, event?.message), lastLine }]]
+  })
+  return new Map(troubles)
+}
+
+/** Names the run of a container whose last line tells more; undefined where no log does. */
+export function lastLineKey({ metadata, status }: PodObject, fact: TroubleFact): string | undefined {
+  if (fact.asks === undefined || fact.isUnsure === true || fact.container === undefined) return undefined
+  const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+  const run = statuses.find(({ name }) => name === fact.container)
+  return `${metadata.uid} ${fact.container} ${run?.restartCount} ${run?.containerID} ${fact.isPrevious}`
+}
+
+/** Escape sequences for terminals, such as colours. */
+const terminalOrders = new RegExp(`${String.fromCodePoint(0x1b)}(?:\\[[\\d;?]*[ -/]*[@-~]|[@-Z\\\\-_])`, 'gu')
+
+export function withoutTerminalOrders(line: string): string {
+  return line.replaceAll(terminalOrders, '')
 }
 
 type UnitState = UnitObject['status']['state']
@@ -136,6 +185,11 @@ export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGener
 /** Where the page shows a pod. */
 export function podLink(namespace: string, name: string): string {
   return `#pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`
+}
+
+/** Where the API has a pod's log. */
+export function logPath(namespace: string, name: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/log`
 }
 
 /** The pod that an address of the page shows; undefined for any other place. */

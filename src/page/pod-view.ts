@@ -6,6 +6,7 @@ import { charts } from './chart.ts'
 import { element, eventSection, factList, section, table } from './dom.ts'
 import type { Cell } from './dom.ts'
 import { statusClass } from './overview.ts'
+import { findTroubles } from './page-state.ts'
 import type { PageState } from './page-state.ts'
 
 /** A pod's containers with their kinds, as a log may be chosen among them. */
@@ -19,14 +20,18 @@ export function containersOf({ status }: PodObject): readonly (readonly [kind: s
 }
 
 /** One pod, but for its logs. */
-export function podView(pod: PodObject, { usage, events, pods }: PageState, nowMs: number): readonly Node[] {
+export function podView(pod: PodObject, state: PageState, nowMs: number): readonly Node[] {
+  const { usage, events, lastLines } = state
   const { namespace, name, uid, annotations = {} } = pod.metadata
   const { status } = pod
   const { status: word, ready, total, restarts } = summarizePod(pod)
+  const trouble = findTroubles({ pods: [pod], events, lastLines }).get(uid)
   const facts = factList([
     ['Namespace', namespace],
     ['Status', [element('span', { class: statusClass(pod, word) }, word)]],
-    ['Message', status.message],
+    ['Why', trouble?.why],
+    ['Last log line', trouble?.lastLine],
+    ['Message', trouble === undefined ? status.message : undefined],
     ['Ready', `${ready}/${total}`],
     ['Restarts', String(restarts)],
     ['Age', formatAgeOf(pod.metadata.creationTimestamp, nowMs)],
@@ -40,7 +45,7 @@ export function podView(pod: PodObject, { usage, events, pods }: PageState, nowM
     element('p', {}, element('a', { href: '#' }, 'All pods')),
     section(`Pod ${name}`, facts, charts(series, usage)),
     section('Containers', containerTable(pod, nowMs)),
-    eventSection(own, nowMs, pods, 'None.'),
+    eventSection(own, nowMs, undefined, 'None.'),
   ]
 }
 

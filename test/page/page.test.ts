@@ -15,8 +15,10 @@ const kept = process.env['PODD_PAGE_SCREENSHOTS']
 const devices = [
   ['phone', 390, 844, 'light'],
   ['phone', 390, 844, 'dark'],
-  ['desktop', 1280, 900, 'light'],
-  ['desktop', 1280, 900, 'dark'],
+  ['tablet', 820, 1180, 'light'],
+  ['tablet', 820, 1180, 'dark'],
+  ['desktop', 1440, 900, 'light'],
+  ['desktop', 1440, 900, 'dark'],
 ] as const
 
 // Skipped where there is no Chromium: it is too large to be installed for the tests alone.
@@ -75,7 +77,8 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
 
   it('shows pods, usage, events and sources, by keyboard alone, without an error', async () => {
     await logIn()
-    await sees().toMatch(/broken\s+0\/1\s+CrashLoopBackOff/u)
+    await sees('.pods li:first-child').toMatch(/^broken\s+CrashLoopBackOff\s+0\/1 ready\s+12 restarts/u)
+    await sees('.pods li:first-child').toMatch(/main: exit code 1\s+line 20 of broken$/u)
     await sees().toContain('BackOff')
     await sees().toContain('/etc/pods')
     await sees('#host').toBe('gateway-7')
@@ -84,13 +87,16 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
     expect(
       await tab.evaluate(`document.querySelectorAll('svg.spark path.line[d^=M]').length`),
     ).toBeGreaterThan(5)
-    // To the first link of the table.
-    await expect
-      .poll(async () => {
-        await tab.press('Tab', 9)
-        return tab.evaluate('document.activeElement.textContent')
-      })
-      .toBe('broken')
+    const tabTo = (text: RegExp) =>
+      expect
+        .poll(async () => {
+          await tab.press('Tab', 9)
+          return tab.evaluate('document.activeElement.textContent')
+        })
+        .toMatch(text)
+    await tabTo(/^broken/u)
+    await tab.press('Enter', 13, '\r')
+    await tabTo(/^Containers, events and log of broken$/u)
     await tab.press('Enter', 13, '\r')
     await sees('h2').toBe('Pod broken')
     await sees('pre').toContain('line 20 of broken')
@@ -116,11 +122,32 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
     expect(tab.errors).toEqual([])
   })
 
+  it('keeps a pod open, and the focus on it, while a pod before it breaks and another goes', async () => {
+    await logIn()
+    await tab.evaluate(`document.querySelector('#pod-uid-web-1 summary').click()`)
+    await tab.evaluate(`document.querySelector('#pod-uid-web-1 a').focus()`)
+    const order = () =>
+      tab.evaluate(`[...document.querySelectorAll('.pods .name')].map((e) => e.textContent).join()`)
+    const before = await order()
+    const state = {
+      waiting: { reason: 'ImagePullBackOff', message: 'not found: registry.example.com/web:2' },
+    }
+    const containerStatuses = [containerStatus('main', { ready: false, state })]
+    rig.pods.put(podObject({ name: 'web-2', status: { conditions: [], containerStatuses } }))
+    await sees('.pods').toMatch(
+      /web-2\s+ImagePullBackOff[^]*not found: registry.example.com\/web:2[^]*web-1/u,
+    )
+    rig.pods.put(podObject({ name: 'web-2' }))
+    await expect.poll(order, { timeout: 10_000 * slowness }).toBe(before)
+    expect(await tab.evaluate('document.activeElement.textContent')).toContain('log of web-1')
+    expect(
+      await tab.evaluate(`[...document.querySelectorAll('details[open]')].map((e) => e.dataset.uid)`),
+    ).toEqual(['uid-web-1'])
+  })
+
   it('keeps the focus while what is around it changes', async () => {
     await logIn()
-    await tab.evaluate(
-      `[...document.querySelectorAll('td a')].find((a) => a.textContent === 'web-2').focus()`,
-    )
+    await tab.evaluate(`document.querySelector('#pod-uid-web-2 summary').focus()`)
     rig.pods.put(podObject({ name: 'aaa' }))
     rig.pods.put(
       podObject({
@@ -128,12 +155,12 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
         status: { containerStatuses: [containerStatus('main', { restartCount: 7 })] },
       }),
     )
-    await sees().toMatch(/aaa[^]*web-1\s+1\/1\s+Running\s+7/u)
+    await sees().toMatch(/aaa[^]*web-1\s+Running\s+1\/1 ready\s+7 restarts/u)
     rig.pods.remove('aaa')
     rig.events.put(eventObject('more', { reason: 'Extra', lastTimestamp: new Date().toISOString() }))
     await sees().toContain('Extra')
     await sees().not.toContain('aaa')
-    expect(await tab.evaluate('document.activeElement.textContent')).toBe('web-2')
+    expect(await tab.evaluate('document.activeElement.textContent')).toMatch(/^web-2/u)
   })
 
   it('shows the manifest’s own text as text', async () => {
@@ -178,6 +205,7 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
         else await sees().toContain('Sources')
         expect(await tab.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
         expect(await axeFindings()).toEqual([])
+        expect(await brokenWords()).toEqual([])
         if (kept === undefined) continue
         await mkdir(kept, { recursive: true })
         await writeFile(join(kept, `${part}-${name}-${scheme}.png`), await tab.screenshot())
@@ -185,6 +213,25 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
       expect(tab.errors).toEqual([])
     },
   )
+
+  /** Words of tables, of 24 characters at most, that stand on more than one line. */
+  async function brokenWords(): Promise<unknown> {
+    return tab.evaluate(`(() => {
+      const broken = []
+      for (const cell of document.querySelectorAll('td, th')) {
+        const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT)
+        for (let node = walker.nextNode(); node !== null; node = walker.nextNode())
+          for (const { index, 0: word } of node.data.matchAll(/[^\\s\\/?-]+/gu)) {
+            if (word.length > 24 || node.parentElement.closest('.long') !== null) continue
+            const range = document.createRange()
+            range.setStart(node, index)
+            range.setEnd(node, index + word.length)
+            if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) broken.push(word)
+          }
+      }
+      return broken
+    })()`)
+  }
 
   /** What breaks a rule of WCAG 2.2 AA or of axe's best practices. */
   async function axeFindings(): Promise<unknown> {

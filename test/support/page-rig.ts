@@ -35,11 +35,11 @@ export class PageRig extends ApiRig {
   }
 
   /** Writes lines into the log of a pod's container. */
-  async log(pod: string, lines: readonly string[]): Promise<void> {
+  async log(pod: string, lines: readonly string[], instance = 0): Promise<void> {
     const directory = join(this.podLogsDir, `default_${pod}_uid-${pod}`, 'main')
     await mkdir(directory, { recursive: true })
     const records = lines.map((line) => `${new Date().toISOString()} stdout F ${line}\n`)
-    await appendFile(join(directory, '0.log'), records.join(''))
+    await appendFile(join(directory, `${instance}.log`), records.join(''))
   }
 
   /** Builds the page, and makes the objects that it shows. */
@@ -108,6 +108,7 @@ export class PageRig extends ApiRig {
       await this.log(
         pod,
         Array.from({ length: 20 }, (_, at) => `\u{1b}[31mline ${at + 1} of ${pod}\u{1b}[0m`),
+        pod === 'broken' ? 12 : 0,
       )
   }
 }

@@ -1,8 +1,13 @@
-import { explainTrouble, summarizePod } from '../../api/pod-summary.ts'
+import {
+  composeTrouble,
+  explainTrouble,
+  lastLineQuery,
+  newestWarning,
+  summarizePod,
+} from '../../api/pod-summary.ts'
 import type { TroubleFact } from '../../api/pod-summary.ts'
 import type { EventListObject, EventObject, PodObject } from '../../api/resource.ts'
 import { PoddError } from '../../base/errors.ts'
-import { escapeLine } from '../../base/text.ts'
 import { listPath, podPath, withQuery } from '../arguments/pod-argument.ts'
 import type { ApiClient } from '../client/client.ts'
 
@@ -40,19 +45,14 @@ export async function gatherTroubles(
   const found: PodTrouble[] = []
   for (const { pod, fact } of broken) {
     const { namespace, name, uid } = pod.metadata
-    const event = fact.asks === 'event' ? newestWarning(events, uid, fact) : undefined
+    const event = newestWarning(events, uid, fact)
     // A container that has only just started is not ready yet, and nothing has failed.
     if (fact.isUnsure === true && event === undefined) continue
     const isLogged = event === undefined && fact.asks !== undefined && logs < maxLogs
     if (isLogged) logs += 1
     const more = event?.message ?? (isLogged ? await readLastLine(client, pod, fact, signal) : undefined)
     const { status } = summarizePod(pod)
-    // The table says the status already.
-    const reason = fact.reason === status ? undefined : fact.reason
-    const message = more === fact.message ? undefined : fact.message
-    const parts = [fact.container, reason, message, more].filter((part) => part !== undefined && part !== '')
-    const why = escapeLine(parts.join(': ').trim().replaceAll(/\s+/gu, ' '))
-    found.push({ pod: `${namespace}/${name}`, namespace, name, status, why: why === '' ? status : why })
+    found.push({ pod: `${namespace}/${name}`, namespace, name, status, why: composeTrouble(pod, fact, more) })
   }
   return found
 }
@@ -69,46 +69,17 @@ async function readEvents(
   return (await client.get<EventListObject>(withQuery(path, query), signal)).items
 }
 
-/** What failed of a probe or a hook: the cause of restarts, and of a pod that isn't ready. */
-const tellingReasons: readonly string[] = ['Unhealthy', 'FailedPostStartHook', 'FailedMount', 'ProbeError']
-
-/** Of a container that is being created, one that says the same: others are of what was mended meanwhile. */
-function newestWarning(
-  events: readonly EventObject[],
-  uid: string,
-  { container, message, isUnsure }: TroubleFact,
-): EventObject | undefined {
-  const isSaid = (event: EventObject): boolean =>
-    isUnsure !== true || message === undefined || event.message.trim() === message.trim()
-  return events
-    .filter(
-      (event) =>
-        event.involvedObject.uid === uid &&
-        tellingReasons.includes(event.reason) &&
-        isSaid(event) &&
-        (container === undefined || event.involvedObject.fieldPath?.includes(`{${container}}`) !== false),
-    )
-    .toSorted((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
-    .at(-1)
-}
-
 /** The last line that a container wrote before it ended; undefined where there is none. */
 async function readLastLine(
   client: ApiClient,
   { metadata: { namespace, name } }: PodObject,
-  { container = '', isPrevious }: TroubleFact,
+  fact: TroubleFact,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const query = {
-    container,
-    tailLines: '1',
-    limitBytes: '4096',
-    ...(isPrevious === true && { previous: 'true' }),
-  }
+  const path = withQuery(`${podPath(namespace, name)}/log`, lastLineQuery(fact))
   try {
     const chunks: Uint8Array[] = []
-    for await (const chunk of client.stream(withQuery(`${podPath(namespace, name)}/log`, query), signal))
-      chunks.push(chunk)
+    for await (const chunk of client.stream(path, signal)) chunks.push(chunk)
     return Buffer.concat(chunks).toString().trim() || undefined
   } catch (error) {
     signal.throwIfAborted()

@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest'
 import type { UnitObject } from '../../../src/api/sources.ts'
 import { formatCpu, readAmount, computeChartShape } from '../../../src/page/chart-shape.ts'
 import type { ChartFacts } from '../../../src/page/chart-shape.ts'
+import { explainTrouble } from '../../../src/api/pod-summary.ts'
 import {
+  findTroubles,
+  lastLineKey,
   newestEvents,
   openUnits,
   sortPods,
@@ -11,7 +14,7 @@ import {
   podLink,
   readPodLink,
 } from '../../../src/page/page-state.ts'
-import { eventObject, podObject } from '../../support/pod-objects.ts'
+import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
 
 describe('readLines', () => {
   it.each([1, 2, 3, 5, 100])('joins lines that come in pieces of %i bytes', async (size) => {
@@ -126,11 +129,20 @@ it.each(['', '#', '#pod/x', '#pod/%zz/a', '#main'])('takes %j for no pod', (hash
   expect(readPodLink(hash)).toBeUndefined()
 })
 
-it('sorts pods by namespace and name, the newer of two of a name last, and events by their time', () => {
+it('sorts pods by namespace and name, the broken ones first, the newer of two of a name last, and events by their time', () => {
   const older = podObject({ name: 'b', uid: '1' })
   const newer = podObject({ name: 'b', uid: '2', metadata: { creationTimestamp: '2026-01-02T00:00:00Z' } })
-  const sorted = sortPods([newer, podObject({ name: 'a', namespace: 'z' }), older, podObject({ name: 'a' })])
-  expect(sorted.map(({ metadata }) => metadata.uid)).toEqual(['uid-a', '1', '2', 'uid-a'])
+  const sorted = sortPods(
+    [
+      newer,
+      podObject({ name: 'a', namespace: 'z' }),
+      older,
+      podObject({ name: 'a' }),
+      podObject({ name: 'x' }),
+    ],
+    new Set(['uid-x']),
+  )
+  expect(sorted.map(({ metadata }) => metadata.uid)).toEqual(['uid-x', 'uid-a', '1', '2', 'uid-a'])
   const events = ['2026-01-01T00:00:00Z', '2026-01-03T00:00:00Z', '2026-01-02T00:00:00Z'].map(
     (lastTimestamp) => eventObject(lastTimestamp, { lastTimestamp }),
   )
@@ -138,6 +150,65 @@ it('sorts pods by namespace and name, the newer of two of a name last, and event
     '2026-01-03T00:00:00Z',
     '2026-01-02T00:00:00Z',
   ])
+})
+
+describe('findTroubles', () => {
+  const broken = (name: string, exitCode: number) =>
+    podObject({
+      name,
+      status: {
+        conditions: [{ type: 'Ready', status: 'False' }],
+        containerStatuses: [
+          containerStatus('main', {
+            ready: false,
+            restartCount: 3,
+            state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 5m0s' } },
+            lastState: terminated(exitCode),
+          }),
+        ],
+      },
+    })
+  const unready = podObject({
+    name: 'unready',
+    status: {
+      conditions: [{ type: 'Ready', status: 'False' }],
+      containerStatuses: [containerStatus('main', { ready: false })],
+    },
+  })
+  const failure = (uid: string) =>
+    eventObject(`unhealthy-${uid}`, {
+      type: 'Warning',
+      reason: 'Unhealthy',
+      message: 'Readiness probe failed: 503',
+      involvedObject: { kind: 'Pod', namespace: 'default', name: 'any', uid },
+    })
+  const find = (pods: Parameters<typeof findTroubles>[0]['pods'], uids: readonly string[] = []) =>
+    [...findTroubles({ pods, events: uids.map(failure), lastLines: new Map() })].map(([uid, { why }]) => [
+      uid,
+      why,
+    ])
+
+  it('has the reason of each broken pod, and nothing of those that work', () => {
+    expect(find([podObject(), broken('a', 1)])).toEqual([['uid-a', 'main: exit code 1']])
+  })
+
+  it('has the probe that failed of a pod that is killed or not ready, and no pod that only just started', () => {
+    expect(find([broken('a', 137), unready], ['uid-a', 'uid-unready'])).toEqual([
+      ['uid-a', 'main: exit code 137: Readiness probe failed: 503'],
+      ['uid-unready', 'main: not ready: Readiness probe failed: 503'],
+    ])
+    expect(find([unready])).toEqual([])
+  })
+
+  it('has the last line of the log of the run that ended, and of no other run', () => {
+    const pod = broken('a', 1)
+    const fact = explainTrouble(pod)
+    const key = (fact && lastLineKey(pod, fact)) ?? ''
+    const lastLine = (lines: ReadonlyMap<string, string>) =>
+      findTroubles({ pods: [pod], events: [], lastLines: lines }).get('uid-a')?.lastLine
+    expect(lastLine(new Map([[key, 'no such file']]))).toBe('no such file')
+    expect(lastLine(new Map([[key.replace('3', '2'), 'of before']]))).toBeUndefined()
+  })
 })
 
 describe('openUnits', () => {
