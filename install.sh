@@ -84,7 +84,7 @@ clean_up() { # on every way out, and to its end
   trap : HUP INT TERM PIPE
   set +e
   [ -n "$stage" ] || end_package_run
-  if [ -n "$replaced" ]; then
+  if [ -n "$replaced" ] && [ -e "$previous" ]; then
     say 'putting the previous version back' >&2
     [ ! -e "$opt" ] || mv "$opt" "$opt.new"
     mv "$previous" "$opt" && put_units
@@ -158,8 +158,8 @@ put_program() { # DIRECTORY : in the place of the one that is there, which is th
   if [ -d "$opt" ]; then
     [ "$1" = "$previous" ] || [ ! -e "$previous" ] || mv "$previous" "$previous.gone"
     [ "$1" != "$previous" ] || mv "$previous" "$opt.new"
-    mv "$opt" "$previous"
     replaced=yes
+    mv "$opt" "$previous"
   fi
   mv "$opt.new" "$opt"
 }

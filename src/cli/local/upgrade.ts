@@ -6,12 +6,15 @@ import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { PodListObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
-import { errorMessage, PoddError } from '../../base/errors.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isSourceUrl } from '../../base/http.ts'
 import { parseSigningKey, signatureSuffix, verifySignature } from '../../base/minisign.ts'
 import type { SigningKey } from '../../base/minisign.ts'
 import { commandOutput } from '../../host/run-command.ts'
+
+import { holdInstanceLock } from '../../server/http/listen.ts'
 import type { VerbContext } from '../arguments/verb.ts'
+import type { ContainerStatus } from '../../pod/state/status.ts'
 import type { ApiClient } from '../client/client.ts'
 import { readUrl, saveUrl } from './read-url.ts'
 
@@ -132,14 +135,21 @@ export function versionOfRelease(path: string, { kind }: Installation, arch: str
 
 const previousPackage = join(cacheDir, 'previous.deb')
 
-/** Makes a package of the installed files again, with its own maintainer scripts: dpkg keeps none. $1: where. */
+/**
+ * Makes a package of the installed files again, with its own maintainer scripts: dpkg keeps none. $1: where. Settings
+ * aren't among its files: dpkg would take the user's for those of the package, and replace them at the next upgrade. Those of
+ * a package that no longer has them stay (`dpkg`, obsolete conffiles).
+ */
 const repack = `
 work=$(mktemp -d /var/tmp/podd-repack.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 dpkg -L podd | sed 's#^/##; s#^\\.*$#.#' | tar -C / --no-recursion --ignore-failed-read -cf - -T - | tar -C "$work" -xpf -
 mkdir "$work/DEBIAN"
 dpkg-query -s podd | awk '/^[^ ]/ { skip = /^(Status|Conffiles):/ } !skip' >"$work/DEBIAN/control"
-for name in postinst prerm postrm conffiles; do
+if [ -e /var/lib/dpkg/info/podd.conffiles ]; then
+  while read -r settings; do rm -f "$work$settings"; done </var/lib/dpkg/info/podd.conffiles
+fi
+for name in postinst prerm postrm; do
   [ ! -e "/var/lib/dpkg/info/podd.$name" ] || cp -p "/var/lib/dpkg/info/podd.$name" "$work/DEBIAN/$name"
 done
 dpkg-deb --root-owner-group -Zgzip -z1 --build "$work" "$1.new" >/dev/null
@@ -168,13 +178,27 @@ tar -C "$2" --no-same-owner -xzf "$1"
 /** The version that an upgrade replaces, until it is known whether the new one works. */
 const replacedPackage = join(cacheDir, 'replaced.deb')
 
+/** Lets no other upgrade begin until the returned function is called. Throws PoddError UPGRADE_REFUSED. */
+export async function lockUpgrades(): Promise<() => void> {
+  await mkdir(cacheDir, { recursive: true, mode: 0o755 })
+  try {
+    return holdInstanceLock(cacheDir)
+  } catch (error) {
+    if (errorCode(error) !== 'ALREADY_RUNNING') throw error
+    throw new PoddError('UPGRADE_REFUSED', 'another `podd upgrade` is running', { cause: error })
+  }
+}
+
+/** Keeps the installed version, to which `undoChange` goes back. Throws where it can't be kept; nothing is changed. */
+export async function keepInstalled({ kind }: Installation): Promise<void> {
+  await rm(replacedPackage, { force: true })
+  if (kind === 'package') await shell(repack, replacedPackage)
+}
+
 /** Installs a release, whose daemon takes over from the running one. `keepChange` or `undoChange` has to follow. */
 export async function switchTo(release: string, { kind }: Installation): Promise<void> {
   if (kind === 'archive') await shell(installArchive, release, dirname(release))
-  else {
-    await shell(repack, replacedPackage)
-    await shell(installPackage, release)
-  }
+  else await shell(installPackage, release)
 }
 
 /** The new version works: the one that it replaced is the version before. */
@@ -187,7 +211,7 @@ export async function keepChange({ kind }: Installation): Promise<void> {
 export async function undoChange({ kind, root }: Installation): Promise<void> {
   await rm(releaseDir, { recursive: true, force: true })
   if (kind === 'archive') await shell('"$1/install.sh" --rollback && rm -rf "$1.previous"', root)
-  else await shell(`${installPackage} && rm "$1"`, replacedPackage)
+  else await shell(`dpkg --configure -a || true\n${installPackage} && rm "$1"`, replacedPackage)
 }
 
 /** Goes back to the version before, and keeps the present one in its place. */
@@ -213,21 +237,32 @@ export async function goBack({ kind, root }: Installation): Promise<void> {
   await rm(back)
 }
 
-/** What of the pods must be the same after a change of podd: of each pod, by its uid, its containers that are ready. */
+/** Of each pod, by its uid, the containers that have to be the same after a change of podd, or that podd knows after it. */
 export type RunningPods = ReadonlyMap<
   string,
   { readonly name: string; readonly containerIds: readonly string[] }
 >
 
-export function runningPods({ items }: PodListObject): RunningPods {
+/** The containers that are ready: pods that have completed have none. */
+export function runningPods(list: PodListObject): RunningPods {
+  return containersOf(list, ({ ready, containerID }) => (ready ? [containerID] : []))
+}
+
+/** The containers that podd knows, ready or not, and those which ended before them. */
+function knownPods(list: PodListObject): RunningPods {
+  return containersOf(list, ({ containerID, lastState }) => [containerID, lastState.terminated?.containerID])
+}
+
+function containersOf(
+  { items }: PodListObject,
+  idsOf: (status: ContainerStatus) => readonly (string | undefined)[],
+): RunningPods {
   return new Map(
     items.map(({ metadata, status }) => [
       metadata.uid,
       {
         name: `${metadata.namespace}/${metadata.name}`,
-        containerIds: (status.containerStatuses ?? []).flatMap(({ ready, containerID }) =>
-          ready && containerID !== undefined ? [containerID] : [],
-        ),
+        containerIds: (status.containerStatuses ?? []).flatMap(idsOf).filter((id) => id !== undefined),
       },
     ]),
   )
@@ -244,8 +279,7 @@ export function judgeChange(
   if (!after.isHealthy) return 'its runtime is not healthy'
   const lost = [...before].filter(
     ([uid, { containerIds }]) =>
-      !containerIds.every((id) => after.pods.get(uid)?.containerIds.includes(id) === true) ||
-      !after.pods.has(uid),
+      !containerIds.every((id) => after.pods.get(uid)?.containerIds.includes(id) === true),
   )
   const [first] = lost
   return first === undefined
@@ -282,6 +316,6 @@ export async function watchChange(
 
 async function look(client: ApiClient, signal: AbortSignal): Promise<Parameters<typeof judgeChange>[1]> {
   const { version, runtime } = await client.status(signal)
-  const pods = runningPods(await client.getList<PodListObject>('/api/v1/pods', signal))
+  const pods = knownPods(await client.getList<PodListObject>('/api/v1/pods', signal))
   return { version, isHealthy: runtime.healthy, pods }
 }

@@ -2,12 +2,14 @@ import { dirname } from 'node:path'
 import type { PodListObject } from '../../api/resource.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
+import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { deadCodes } from '../local/gather-status.ts'
 import {
   findInstallation,
   goBack,
   keepChange,
+  keepInstalled,
+  lockUpgrades,
   readReleaseKeys,
   releaseDir,
   runningPods,
@@ -47,37 +49,57 @@ to that version later; a second --rollback returns to the newer one. Settings ar
     ['upgrade --rollback', 'back to the version before'],
   ],
   async run(context) {
-    const { args, notify } = context
+    const { args } = context
     args.refuseMore('upgrade', 0, 'Name the release with --from.')
     const from = args.value('from')
     const isBack = args.has('rollback')
     if ((from === undefined) !== isBack) throw new UsageError('upgrade takes either --from or --rollback')
     const installation = findInstallation(dirname(import.meta.dirname))
-    const before = await podsThatRun(context)
-    if (from === undefined) {
-      await goBack(installation)
-      const wrong = await watch(before, undefined, context)
-      if (wrong !== undefined) throw new PoddError('UPGRADE_FAILED', `podd went back, but ${wrong}`)
-      return { kind: 'text', text: `podd went back to the version before; ${said(before)}\n` }
+    const release = await lockUpgrades()
+    // A connection that is lost in the middle leaves nobody who would go back.
+    const stay = (): void => {}
+    process.on('SIGHUP', stay)
+    try {
+      return await upgrade(installation, from, context)
+    } finally {
+      process.off('SIGHUP', stay)
+      release()
     }
-    const keys = await readReleaseKeys(installation, args.values('key'))
-    const version = versionOfRelease(from, installation, process.arch)
-    notify(`taking ${from}`)
-    const release = await takeRelease(from, keys, releaseDir, context)
-    notify(`installing podd ${version}`)
-    const wrong = await change(release, version, before, installation, context)
-    if (wrong === undefined) {
-      await keepChange(installation)
-      return { kind: 'text', text: `podd ${version} runs; ${said(before)}\n` }
-    }
-    notify(`going back: ${wrong}`)
-    await undoChange(installation)
-    const still = await watch(before, undefined, context)
-    const now = still === undefined ? 'the version before runs again' : `after going back, ${still}`
-    throw new PoddError('UPGRADE_FAILED', `podd ${version} did not work here: ${wrong}; ${now}`, {
-      hint: '`journalctl -u podd` tells what the new podd said',
-    })
   },
+}
+
+async function upgrade(
+  installation: Installation,
+  from: string | undefined,
+  context: VerbContext,
+): Promise<VerbResult> {
+  const { args, notify } = context
+  if (from === undefined) {
+    const before = await podsThatRun(context)
+    await goBack(installation)
+    const wrong = await watch(before, undefined, context)
+    if (wrong !== undefined) throw new PoddError('UPGRADE_FAILED', `podd went back, but ${wrong}`)
+    return { kind: 'text', text: `podd went back to the version before; ${said(before)}\n` }
+  }
+  const keys = await readReleaseKeys(installation, args.values('key'))
+  const version = versionOfRelease(from, installation, process.arch)
+  notify(`taking ${from}`)
+  const release = await takeRelease(from, keys, releaseDir, context)
+  await keepInstalled(installation)
+  const before = await podsThatRun(context)
+  notify(`installing podd ${version}`)
+  const wrong = await change(release, version, before, installation, context)
+  if (wrong === undefined) {
+    await keepChange(installation)
+    return { kind: 'text', text: `podd ${version} runs; ${said(before)}\n` }
+  }
+  notify(`going back: ${wrong}`)
+  await undoChange(installation)
+  const still = context.signal.aborted ? undefined : await watch(before, undefined, context)
+  const now = still === undefined ? 'the version before runs again' : `after going back, ${still}`
+  throw new PoddError('UPGRADE_FAILED', `podd ${version} did not work here: ${wrong}; ${now}`, {
+    hint: '`journalctl -u podd` tells what the new podd said',
+  })
 }
 
 /** Installs the release; returns what is wrong with it. Throws where nothing was changed. */
@@ -95,7 +117,10 @@ async function change(
     if (installation.kind === 'archive') throw error
     return errorMessage(error)
   }
-  return watch(before, version, context)
+  return watch(before, version, context).catch((error: unknown) => {
+    if (!context.signal.aborted) throw error
+    return 'it was interrupted'
+  })
 }
 
 async function watch(
