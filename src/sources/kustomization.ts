@@ -91,9 +91,10 @@ export async function lookAtKustomization(root: string, name: string): Promise<K
       modifiedAtMs: Math.max(...seen.map(({ modifiedAtMs }) => modifiedAtMs)),
       otherWriters: seen.find(({ otherWriters }) => otherWriters !== undefined)?.otherWriters,
     },
-    files: others,
+    // Without a builder, what it refers to gives by itself what it gave before.
+    files: builder.kind === 'found' ? others : new Set(),
     isCircle,
-    isUnclear,
+    isUnclear: isUnclear && builder.kind === 'found',
   }
 }
 

@@ -183,7 +183,11 @@ const viewRules: Rules = {
         'pods/resize pods/status serviceaccounts services',
     ),
     allow(read, 'apiextensions.k8s.io', 'customresourcedefinitions'),
-    allow(read, 'apps', 'daemonsets deployments deployments/scale statefulsets statefulsets/scale'),
+    allow(
+      read,
+      'apps',
+      'controllerrevisions daemonsets deployments deployments/scale replicasets statefulsets statefulsets/scale',
+    ),
     allow(read, 'batch', 'cronjobs jobs'),
     allow(read, 'coordination.k8s.io', 'leases'),
     allow(read, 'discovery.k8s.io', 'endpointslices'),

@@ -233,7 +233,11 @@ export class DirectoryFiles {
   async #lookAtFile(name: string): Promise<FileLook> {
     if (!isKustomization(name) || this.#isSingleFile) return await lookAtFile(join(this.#directory, name))
     const before = this.#kustomizations.get(name)
-    const found = await this.#lookAtKustomization(name)
+    const looked = await this.#lookAtKustomization(name)
+    // What one that was never built refers to gives by itself what it gave before: nothing stops for a mistake, or for want of
+    // a builder.
+    const isBuilt = looked.look.kind === 'file' || this.#taken.hasGiven(name)
+    const found = isBuilt ? looked : { ...looked, files: new Set<string>(), isUnclear: false }
     if (found.look.kind === 'missing') this.#kustomizations.delete(name)
     else if (!found.isUnclear || before === undefined) this.#kustomizations.set(name, found)
     // While it can't be read, it refers to what it did before, too.

@@ -78,6 +78,11 @@ export class TakenFiles {
     return this.#unverified
   }
 
+  /** Whether the file has given documents, those of its last good form among them. */
+  hasGiven(name: string): boolean {
+    return (this.#files.get(name)?.documents.length ?? 0) > 0
+  }
+
   /** Whether the file was taken, and every document in it is good. */
   isGood(name: string): boolean {
     const file = this.#files.get(name)

@@ -127,6 +127,19 @@ describe.skipIf(why !== '')(`a kustomization in a manifest directory${why}`, () 
     await run.until(is('web=busybox:1.36'), buildMs)
   })
 
+  it.each([
+    ['names what podd does not build', 'resources: [web.yaml]\nhelmCharts: [{name: a}]\n'],
+    ['is no YAML', 'resources: [web.yaml]\nnamePrefix: [\n'],
+  ])('that was never built leaves the files beside it to themselves where it %s', async (_, text) => {
+    await write('kustomization.yaml', text)
+    await write('web.yaml', podYaml('web'))
+    const run = start()
+    await run.until(is('web=busybox:1.36'), buildMs)
+    expect(run.last()?.problems).not.toEqual([])
+    await write('web.yaml', podYaml('web', 'busybox:2'))
+    await run.until(is('web=busybox:2'), buildMs)
+  })
+
   it('makes ConfigMaps of files', async () => {
     await write('kustomization.yaml', 'configMapGenerator: [{name: conf, files: [site=conf.d/a.conf]}]\n')
     await write('conf.d/a.conf', 'port 1883\n')
