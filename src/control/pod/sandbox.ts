@@ -2,6 +2,7 @@ import { errorMessage, PoddError } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { sandboxRetry } from '../../decide/plan/backoff.ts'
 import { appliedPod } from '../../decide/plan/resize.ts'
+import { isHostStopping } from '../../host/cgroups/systemd-bus.ts'
 import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import { CriError, isCriError } from '../../runtime/cri-runtime.ts'
@@ -60,7 +61,7 @@ export async function createSandbox(
     // The runtime may say itself that it isn't ready.
     if (error instanceof CriError) void env.knowledge.look()
     if (!isOutcomeUnknown(error)) state.memory.freeSandboxAttempt(attempt)
-    if (isAbandoned(pass, error)) throw error
+    if (isAbandoned(pass, error) || isHostStopping(error)) throw error
     return fail(env, pass, 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${errorMessage(error)}`)
   }
   try {

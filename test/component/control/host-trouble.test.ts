@@ -106,32 +106,51 @@ describe('what goes wrong for one pod', () => {
     expect(rig.failures).toEqual([])
   })
 
-  it('is no error of it where systemd starts nothing because the host is stopping', async () => {
-    let isStopping = true
-    rig.host = {
-      cgroups: {
-        ...plainCgroups,
-        ensure: async (uid) => {
-          if (isStopping)
-            throw new SystemdError(
-              'StartTransientUnit',
-              'org.freedesktop.systemd1.TransactionIsDestructive',
-              'Transaction for kubepods.slice/start is destructive',
-            )
-          return `/kubepods/pod${uid}`
+  describe('where systemd makes no cgroup because the host is stopping', () => {
+    let isStopping: boolean
+
+    beforeEach(() => {
+      rig.host = {
+        cgroups: {
+          ...plainCgroups,
+          ensure: async (uid) => {
+            if (!isStopping) return `/kubepods/pod${uid}`
+            const message = 'Transaction for kubepods.slice/start is destructive'
+            const busName = 'org.freedesktop.systemd1.TransactionIsDestructive'
+            throw new SystemdError('StartTransientUnit', busName, message)
+          },
         },
-      },
-    }
-    await rig.start()
-    await rig.apply(podManifest('web'))
-    await rig.clock.advance(60_000)
-    expect(rig.running()).toEqual([])
-    expect(rig.fake.world.sandboxes.size).toBe(0)
-    expect(rig.reasons('web')).not.toContain('FailedSync')
-    expect(rig.pod('web').status.reason).toBeUndefined()
-    isStopping = false
-    await rig.clock.advance(16_000)
-    expect(rig.running()).toEqual(['web/main'])
+      }
+    })
+
+    it('a new pod gets no sandbox and no warning, and starts when systemd makes cgroups again', async () => {
+      isStopping = true
+      await rig.start()
+      await rig.apply(podManifest('web'))
+      await rig.clock.advance(60_000)
+      expect(rig.fake.world.sandboxes.size).toBe(0)
+      expect(rig.reasons('web')).toEqual([])
+      expect(rig.pod('web').status.reason).toBeUndefined()
+      isStopping = false
+      await rig.clock.advance(16_000)
+      expect(rig.running()).toEqual(['web/main'])
+    })
+
+    it('a container that ends is not started again, which is no failed sync, until systemd makes cgroups again', async () => {
+      isStopping = false
+      await rig.start()
+      await rig.apply(podManifest('web'))
+      isStopping = true
+      rig.fake.exitContainer('main', 143)
+      await rig.clock.advance(60_000)
+      expect(rig.running()).toEqual([])
+      expect(rig.reasons('web')).not.toContain('FailedSync')
+      expect(rig.pod('web').status.reason).toBeUndefined()
+      isStopping = false
+      // The back-off of a container that ended goes on.
+      await rig.clock.advance(60_000)
+      expect(rig.running()).toEqual(['web/main'])
+    })
   })
 
   it('whose watchers fail: the pod runs all the same', async () => {
