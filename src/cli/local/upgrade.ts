@@ -1,7 +1,7 @@
 /* How `podd upgrade` replaces the program that is installed on this host: what is taken, what is run, and how it is judged. */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync } from 'node:fs'
-import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { PodListObject } from '../../api/resource.ts'
@@ -23,7 +23,6 @@ const cacheDir = '/var/cache/podd'
 /** Where a release is while it is verified and installed. */
 export const releaseDir = join(cacheDir, 'new')
 const sumsName = 'SHA256SUMS'
-const switchTimeoutMs = 900_000
 
 /** How podd came to this host. */
 export interface Installation {
@@ -134,21 +133,21 @@ export function versionOfRelease(path: string, { kind }: Installation, arch: str
 }
 
 const previousPackage = join(cacheDir, 'previous.deb')
+/** The version that took the place of the previous package. */
+const replacingVersion = `${previousPackage}.replaced-by`
 
 /**
  * Makes a package of the installed files again, with its own maintainer scripts: dpkg keeps none. $1: where. Settings
  * aren't among its files: dpkg would take the user's for those of the package, and replace them at the next upgrade. Those of
- * a package that no longer has them stay (`dpkg`, obsolete conffiles).
+ * a package that no longer has them stay (`dpkg`, obsolete conffiles), and dpkg goes on listing them as its files.
  */
-const repack = `
+export const repack = `
 work=$(mktemp -d /var/tmp/podd-repack.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 dpkg -L podd | sed 's#^/##; s#^\\.*$#.#' | tar -C / --no-recursion --ignore-failed-read -cf - -T - | tar -C "$work" -xpf -
 mkdir "$work/DEBIAN"
 dpkg-query -s podd | awk '/^[^ ]/ { skip = /^(Status|Conffiles):/ } !skip' >"$work/DEBIAN/control"
-if [ -e /var/lib/dpkg/info/podd.conffiles ]; then
-  while read -r settings; do rm -f "$work$settings"; done </var/lib/dpkg/info/podd.conffiles
-fi
+dpkg-query -W -f '\${Conffiles}\\n' podd | while read -r settings _; do [ -z "$settings" ] || rm -f "$work$settings"; done
 for name in postinst prerm postrm; do
   [ ! -e "/var/lib/dpkg/info/podd.$name" ] || cp -p "/var/lib/dpkg/info/podd.$name" "$work/DEBIAN/$name"
 done
@@ -158,7 +157,8 @@ mv "$1.new" "$1"
 
 const shell = async (script: string, ...args: readonly string[]): Promise<string> =>
   commandOutput('/bin/bash', ['-euo', 'pipefail', '-c', script, 'bash', ...args], {
-    timeoutMs: switchTimeoutMs,
+    // dpkg must not be killed: a package that is half installed is worse than a slow one.
+    timeoutMs: Infinity,
     env: {
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
       HOME: '/root',
@@ -192,7 +192,21 @@ export async function lockUpgrades(): Promise<() => void> {
 /** Keeps the installed version, to which `undoChange` goes back. Throws where it can't be kept; nothing is changed. */
 export async function keepInstalled({ kind }: Installation): Promise<void> {
   await rm(replacedPackage, { force: true })
-  if (kind === 'package') await shell(repack, replacedPackage)
+  if (kind === 'package') await repackInstalled(replacedPackage)
+}
+
+async function repackInstalled(to: string): Promise<void> {
+  await shell(repack, to).catch((error: unknown) => {
+    const message = `the installed podd could not be kept, so nothing was changed: ${errorMessage(error)}`
+    throw new PoddError('UPGRADE_REFUSED', message, {
+      cause: error,
+      hint: '/var/tmp and /var/cache need room for podd twice',
+    })
+  })
+}
+
+async function installedVersion(): Promise<string> {
+  return (await shell("dpkg-query -W -f '${Version}' podd")).trim()
 }
 
 /** Installs a release, whose daemon takes over from the running one. `keepChange` or `undoChange` has to follow. */
@@ -204,7 +218,10 @@ export async function switchTo(release: string, { kind }: Installation): Promise
 /** The new version works: the one that it replaced is the version before. */
 export async function keepChange({ kind }: Installation): Promise<void> {
   await rm(releaseDir, { recursive: true, force: true })
-  if (kind === 'package') await rename(replacedPackage, previousPackage)
+  if (kind === 'archive') return
+  await rm(replacingVersion, { force: true })
+  await rename(replacedPackage, previousPackage)
+  await writeFile(replacingVersion, `${await installedVersion()}\n`)
 }
 
 /** Installs the replaced version again; nothing is kept of the one that did not work. */
@@ -225,16 +242,24 @@ export async function goBack({ kind, root }: Installation): Promise<void> {
       'UPGRADE_REFUSED',
       'there is no version before: this podd was not installed by `podd upgrade`',
     )
-  const back = join(cacheDir, 'back.deb')
-  await rename(previousPackage, back)
-  try {
-    await shell(repack, previousPackage)
-    await shell(installPackage, back)
-  } catch (error) {
-    await rename(back, previousPackage)
-    throw error
-  }
-  await rm(back)
+  const present = await installedVersion()
+  await refuseOtherVersion(replacingVersion, present)
+  await rm(replacedPackage, { force: true })
+  await repackInstalled(replacedPackage)
+  await shell(`dpkg --configure -a || true\n${installPackage}`, previousPackage)
+  await keepChange({ kind, root })
+}
+
+/** Throws PoddError UPGRADE_REFUSED where the kept package was replaced by another version than the present one. */
+export async function refuseOtherVersion(record: string, present: string): Promise<void> {
+  if (!existsSync(record)) return
+  const replacing = (await readFile(record, 'utf8')).trim()
+  if (replacing === present) return
+  throw new PoddError(
+    'UPGRADE_REFUSED',
+    `the version that is kept is the one before podd ${replacing}, and podd ${present} was installed since`,
+    { hint: 'install the package of the version that you want: apt-get install ./podd_VERSION_ARCH.deb' },
+  )
 }
 
 /** Of each pod, by its uid, the containers that have to be the same after a change of podd, or that podd knows after it. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,6 +15,8 @@ import {
   findInstallation,
   judgeChange,
   readReleaseKeys,
+  refuseOtherVersion,
+  repack,
   takeRelease,
   versionOfRelease,
 } from '../../../src/cli/local/upgrade.ts'
@@ -176,5 +179,82 @@ describe('a new podd is as good as the one before', () => {
     ],
   ])('but not when %s', (_, after, wrong) => {
     expect(judgeChange(before, after, '2')).toBe(wrong)
+  })
+})
+
+const canInstall = process.getuid?.() === 0 && existsSync('/usr/bin/dpkg-deb')
+
+describe('podd upgrade --rollback of a package', () => {
+  let scratch = ''
+  beforeEach(() => {
+    scratch = mkdtempSync(join(tmpdir(), 'podd-repack-'))
+  })
+  afterEach(() => rmSync(scratch, { recursive: true, force: true }))
+
+  it.skipIf(!canInstall)('and upgrades after it leave the settings as the user has them', () => {
+    const root = join(scratch, 'root')
+    const settings = join(root, 'etc/podd/config.yaml')
+    const bash = (script: string, ...args: readonly string[]): string => {
+      // dpkg of a system of its own, below the root.
+      const own = `dpkg() { command dpkg --root='${root}' --log=/dev/null --force-confold "$@"; }
+dpkg-query() { command dpkg-query --admindir='${root}/var/lib/dpkg' "$@"; }
+${script}`
+      const options = ['-euo', 'pipefail', '-c', own, 'bash', ...args]
+      return execFileSync('/bin/bash', options, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    }
+    const repackTo = (to: string): void => {
+      const script = repack.replaceAll('/var/lib/dpkg', `${root}/var/lib/dpkg`)
+      bash(script.replace('tar -C / ', `tar -C '${root}' `), to)
+    }
+    const makeRelease = (version: string): string => {
+      const tree = join(scratch, version)
+      for (const directory of ['DEBIAN', 'etc/podd']) mkdirSync(join(tree, directory), { recursive: true })
+      writeFileSync(join(tree, 'etc/podd/config.yaml'), `# default of ${version}\n`)
+      writeFileSync(join(tree, 'DEBIAN/conffiles'), '/etc/podd/config.yaml\n')
+      const control = `Package: podd\nVersion: ${version}\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n`
+      writeFileSync(join(tree, 'DEBIAN/control'), control)
+      bash('dpkg-deb --root-owner-group --build "$1" "$1.deb"', tree)
+      return `${tree}.deb`
+    }
+    const install = (release: string): void => void bash('dpkg -i "$1"', release)
+    const kept = (): string =>
+      bash('dpkg-deb -c "$1" | grep -c config.yaml || true', join(scratch, 'kept.deb'))
+
+    for (const directory of ['info', 'updates'])
+      mkdirSync(join(root, 'var/lib/dpkg', directory), { recursive: true })
+    writeFileSync(join(root, 'var/lib/dpkg/status'), '')
+    const [one, two, three] = ['1', '2', '3'].map(makeRelease) as [string, string, string]
+    install(one)
+    writeFileSync(settings, 'user: 1\n')
+    repackTo(join(scratch, 'kept.deb'))
+    expect(kept()).toBe('0\n')
+    install(two)
+    install(join(scratch, 'kept.deb'))
+    expect(readFileSync(settings, 'utf8')).toBe('user: 1\n')
+
+    // The package that is installed now has no settings of its own, and dpkg lists them as its files.
+    repackTo(join(scratch, 'kept.deb'))
+    expect(kept()).toBe('0\n')
+    install(two)
+    writeFileSync(settings, 'user: 2\n')
+    install(join(scratch, 'kept.deb'))
+    expect(readFileSync(settings, 'utf8')).toBe('user: 2\n')
+    install(three)
+    expect(readFileSync(settings, 'utf8')).toBe('user: 2\n')
+
+    rmSync(settings)
+    repackTo(join(scratch, 'kept.deb'))
+    expect(kept()).toBe('0\n')
+  })
+
+  it('is refused where another version was installed since the kept one was replaced', async () => {
+    const record = join(scratch, 'replaced-by')
+    await refuseOtherVersion(record, '2')
+    writeFileSync(record, '2\n')
+    await refuseOtherVersion(record, '2')
+    await expect(refuseOtherVersion(record, '3')).rejects.toMatchObject({
+      code: 'UPGRADE_REFUSED',
+      message: 'the version that is kept is the one before podd 2, and podd 3 was installed since',
+    })
   })
 })
