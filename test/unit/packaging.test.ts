@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readConfigFile } from '../../src/config/read-config-file.ts'
 import { defaultConfig, listOptions } from '../../src/config/options.ts'
@@ -89,4 +91,42 @@ test('a purge knows the usual places', () => {
   )
   expect(fields).toHaveLength(5)
   expect(Object.fromEntries(defaults)).toEqual(Object.fromEntries(usual))
+})
+
+test.each([
+  ['keeps what they moved, and a copy that tells of it', 'rootDir: /data/podd\n', true],
+  ['removes what is in the usual places', 'logLevel: debug\n', false],
+])('a purge of the package, for which dpkg removed the settings, %s', (_, settings, isKept) => {
+  const root = mkdtempSync(join(tmpdir(), 'podd-purge-'))
+  try {
+    for (const place of [
+      'etc/podd',
+      'etc/pods',
+      'var/lib/podd',
+      'var/log/pods',
+      'var/log/containers',
+      'usr/lib/podd',
+    ])
+      mkdirSync(join(root, place), { recursive: true })
+    const text = readFileSync('packaging/debian/postrm', 'utf8')
+      .replace('@remove.sh@', () => readFileSync('packaging/remove.sh', 'utf8'))
+      // The places of this host, but not the usual ones that settings are compared with.
+      .replaceAll(
+        /(?<![\w.])\/(?:etc|run|usr|var)\/(?:cache|containers|lib|log|podd|pods|systemd)/g,
+        (place) => root + place,
+      )
+      .replaceAll(new RegExp(`^(\\w+Dir|staticPodPath) ${root}`, 'gm'), '$1 ')
+    const postrm = (action: string): void => {
+      const script = `deb-systemd-helper() { :; }; systemctl() { :; }\n${text}`
+      execFileSync('/bin/bash', ['-ec', script, 'postrm', action])
+    }
+    writeFileSync(join(root, 'etc/podd/config.yaml'), settings)
+    postrm('remove')
+    rmSync(join(root, 'etc/podd/config.yaml'))
+    postrm('purge')
+    expect(existsSync(join(root, 'var/lib/podd'))).toBe(isKept)
+    expect(existsSync(join(root, 'etc/podd/config.yaml.removed'))).toBe(isKept)
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
 })
