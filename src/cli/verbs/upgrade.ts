@@ -55,7 +55,7 @@ to that version later; a second --rollback returns to the newer one. Settings ar
     const isBack = args.has('rollback')
     if ((from === undefined) !== isBack) throw new UsageError('upgrade takes either --from or --rollback')
     const installation = findInstallation(dirname(import.meta.dirname))
-    const release = await lockUpgrades()
+    const unlock = await lockUpgrades()
     // A connection that is lost in the middle leaves nobody who would go back.
     const stay = (): void => {}
     process.on('SIGHUP', stay)
@@ -63,7 +63,7 @@ to that version later; a second --rollback returns to the newer one. Settings ar
       return await upgrade(installation, from, context)
     } finally {
       process.off('SIGHUP', stay)
-      release()
+      unlock()
     }
   },
 }

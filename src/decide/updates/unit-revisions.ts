@@ -186,7 +186,7 @@ export interface Revision extends UnitContent {
   readonly atMs: number
   /** `superseded`: another one came before it was healthy. */
   readonly verdict: 'progressing' | 'healthy' | 'failed' | 'superseded'
-  /** A key that has signed it is no longer trusted: it is not gone back to. Derived anew with each start of podd. */
+  /** A key that has signed it is no longer trusted: it is not gone back to. Derived again at each start of podd. */
   readonly isDistrusted?: boolean | undefined
   readonly failure?: RevisionFailure | undefined
   /** What its containers ran when it was found healthy. */

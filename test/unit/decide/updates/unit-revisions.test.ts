@@ -136,7 +136,7 @@ describe('a revision that a key has signed which is no longer trusted', () => {
     expect(previousOf(signed(noteTrust(both, ['NEW', 'OLD']), 'c', 'NEW'))?.number).toBe(2)
   })
 
-  it('stays while its source gives nothing else, and counts again as it is signed anew', () => {
+  it('stays while its source gives nothing else, and counts again once it is signed again', () => {
     const record = noteTrust(old(), ['NEW'])
     expect(record).toMatchObject({ offered: 2, active: 2, base: 2 })
     const again = signed(record, 'b', 'NEW')
