@@ -1,3 +1,4 @@
+import packageFile from '../../package.json' with { type: 'json' }
 import type { JsonObject } from '../base/json.ts'
 import type { PodStatus } from '../pod/state/status.ts'
 
@@ -155,8 +156,8 @@ export function parseApiReason(text: string): ApiReason | undefined {
   return Object.values(apiReasons).find((reason) => reason === text)
 }
 
-/** podd's version; the same as package.json's, which a test holds. */
-export const poddVersion = '0.1.0'
+/** podd's version. */
+export const poddVersion: string = packageFile.version
 
 /** The Kubernetes release whose behaviour podd matches. */
 export const kubernetesVersion = '1.36'

@@ -47,7 +47,11 @@ describe('docs', () => {
 })
 
 describe('the version', () => {
-  it("is package.json's", () => {
-    expect(JSON.parse(read('package.json'))).toMatchObject({ version: poddVersion })
+  it('has its heading in the changelog and stands in the lock file', () => {
+    expect(read('CHANGELOG.md')).toContain(`\n## [${poddVersion}] - `)
+    expect(JSON.parse(read('package-lock.json'))).toMatchObject({
+      version: poddVersion,
+      packages: { '': { version: poddVersion } },
+    })
   })
 })

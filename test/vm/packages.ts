@@ -20,7 +20,7 @@ version=$(sed -n 's/^  "version": "\\(.*\\)",$/\\1/p' package.json)
 for next in ${good} ${bad}; do
   dpkg-deb -R "$1/first/podd_\${version}_amd64.deb" "$1/deb"
   sed -i "s/^Version: .*/Version: $next/" "$1/deb/DEBIAN/control"
-  sed -i "s/poddVersion=\\\`$version\\\`/poddVersion=\\\`$next\\\`/" "$1"/deb/usr/lib/podd/dist/*.js
+  sed -i "s/\\bversion=\\\`$version\\\`/version=\\\`$next\\\`/" "$1"/deb/usr/lib/podd/dist/*.js
   [ $next = ${good} ] || sed -i '1i if (process.argv[2] === "run") process.exit(1)' "$1/deb/usr/lib/podd/dist/main.js"
   mkdir "$1/$next"
   dpkg-deb --root-owner-group -Zgzip -z1 --build "$1/deb" "$1/$next/podd_\${next}_amd64.deb" >/dev/null
