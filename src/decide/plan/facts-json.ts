@@ -1,8 +1,5 @@
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
-import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
-import type { Retry, Retries } from './backoff.ts'
 import type { PodAction, PodPlan } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
 
@@ -11,27 +8,25 @@ import type { PodFacts } from './pod-facts.ts'
  * container's environment, command, hooks or mounts, no labels and annotations, and no text that a container or the
  * runtime wrote.
  */
-export function factsToJson(facts: PodFacts) {
-  const { restartRequested, restartsDue, restartAll, blocked } = facts
-  return {
+export function factsToJson(facts: PodFacts): unknown {
+  const { observed } = facts
+  const withoutAnnotations = <Thing extends object>(thing: Thing) => ({ ...thing, annotations: {} })
+  const reduced = {
+    ...facts,
     pod: reducePod(facts.pod),
-    observed: reduceObserved(facts.observed),
-    history: mapValues(facts.history, reduceHistory),
-    probes: facts.probes,
-    containerFacts: facts.containerFacts,
-    retries: reduceRetries(facts.retries),
-    blocked: blocked && { ...blocked, message: '' },
-    restartRequested: restartRequested && [...restartRequested],
-    restartsDue: restartsDue && [...restartsDue],
-    restartAll: restartAll && [...restartAll],
-    postStartsDue: facts.postStartsDue,
-    isCgroupRemoved: facts.isCgroupRemoved,
-    resizeRefusal: facts.resizeRefusal,
-    podResources: facts.podResources,
-    nowMs: facts.nowMs,
-    bootId: facts.bootId,
-    limits: facts.limits,
+    observed: {
+      ...observed,
+      sandboxes: observed.sandboxes.map((sandbox) => withoutAnnotations(sandbox)),
+      containers: observed.containers.map((container) => withoutAnnotations(container)),
+    },
   }
+  return JSON.parse(
+    JSON.stringify(reduced, (key, value: unknown) => {
+      if (value instanceof Set) return [...value]
+      // Of ends, waits and refusals; a container may have this name, too.
+      return key === 'message' && typeof value === 'string' ? '' : value
+    }),
+  )
 }
 
 /** A plan for a log; equal for equal plans. Texts that the deciders only pass on are left out. */
@@ -102,44 +97,4 @@ function reduceContainer(spec: ContainerSpec) {
     readinessProbe: spec.readinessProbe && {},
     startupProbe: spec.startupProbe && {},
   }
-}
-
-function reduceObserved({ uid, namespace, name, sandboxes, containers }: ObservedPod): ObservedPod {
-  return {
-    uid,
-    namespace,
-    name,
-    sandboxes: sandboxes.map((sandbox) => ({ ...sandbox, annotations: {} })),
-    containers: containers.map((container): ObservedContainer => ({
-      ...container,
-      user: undefined,
-      message: '',
-      annotations: {},
-    })),
-  }
-}
-
-function reduceHistory(history: ContainerHistory): ContainerHistory {
-  return { ...history, ended: reduceEnd(history.ended), endedBefore: reduceEnd(history.endedBefore) }
-}
-
-function reduceEnd(end: EndedContainer | undefined): EndedContainer | undefined {
-  return end === undefined ? undefined : { ...end, message: '' }
-}
-
-function reduceRetries({ sandbox, resize, containers }: Retries): Retries {
-  const reduce = (retry: Retry | undefined): Retry | undefined =>
-    retry === undefined ? undefined : { ...retry, waiting: { reason: retry.waiting.reason, message: '' } }
-  return {
-    sandbox: reduce(sandbox),
-    resize: reduce(resize),
-    containers: mapValues(containers, (retries) => mapValues(retries, reduce)),
-  }
-}
-
-function mapValues<From, To>(
-  record: Readonly<Record<string, From>>,
-  map: (value: From) => To,
-): Record<string, To> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 }
