@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { errorMessage, PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { Semaphore } from '../base/waits.ts'
 import { commandChunks, commandOutput, runCommand } from '../host/run-command.ts'
 import { smallFile } from '../store/state-report.ts'
 import type { ImageRecords } from './containerd/image-records.ts'
@@ -34,7 +35,8 @@ export interface EmbeddedImagesOptions {
  */
 export class EmbeddedImages {
   readonly #options: EmbeddedImagesOptions
-  readonly #writeOuts = new WriteOuts()
+  /** What is unpacked is synced to the disk once at a time: the next time finds little left to write. */
+  readonly #writing = new Semaphore(1)
   readonly #unpacked: UnpackedImages | undefined
 
   constructor(options: EmbeddedImagesOptions) {
@@ -53,7 +55,7 @@ export class EmbeddedImages {
       begin: () => unpacked.begin(),
       end: (ids) => unpacked.end(ids),
       isUnwritten: (id) => unpacked.isUnwritten(id),
-      writeOut: () => this.#writeOuts.run(target),
+      writeOut: () => this.#writeOut(target),
     }
   }
 
@@ -64,7 +66,7 @@ export class EmbeddedImages {
   async prepare(target: ImageImportTarget): Promise<void> {
     await this.#asking(target, async (records) => {
       await this.#unpacked?.recover({
-        writeOut: () => this.#writeOuts.run(target),
+        writeOut: () => this.#writeOut(target),
         dropUnfinished: () => records.dropUnfinished(),
       })
       await this.#ensureSandboxImage(target, records)
@@ -121,6 +123,11 @@ export class EmbeddedImages {
       await records.pin(name)
       return names
     })
+  }
+
+  /** Resolves when all that was unpacked before this call is on the disk. Throws HostCommandError. */
+  #writeOut(target: ImageImportTarget): Promise<void> {
+    return this.#writing.run(() => writeOutLayers(target))
   }
 
   async #asking<T>(
@@ -326,36 +333,4 @@ export function parseIncomplete(
   const line = output.split('\n').find((each) => each.startsWith(`${name} `) || each.startsWith(`${name}\t`))
   const [, present, required] = /\sincomplete \((\d+)\/(\d+)\)/u.exec(line ?? '') ?? []
   return required === undefined ? undefined : { present: Number(present), required: Number(required) }
-}
-
-/** Syncs what containerd unpacked to the disk: once at a time, and once more for all calls meanwhile. */
-export class WriteOuts {
-  readonly #write: (target: ImageImportTarget) => Promise<void>
-  #running: Promise<void> | undefined
-  #next: Promise<void> | undefined
-
-  constructor(write: (target: ImageImportTarget) => Promise<void> = writeOutLayers) {
-    this.#write = write
-  }
-
-  /** Resolves when all that was unpacked before this call is on the disk. Throws HostCommandError. */
-  run(target: ImageImportTarget): Promise<void> {
-    if (this.#running === undefined) return this.#begin(target)
-    this.#next ??= this.#running
-      // Its own callers get its error.
-      .catch(() => undefined)
-      .then(() => {
-        this.#next = undefined
-        return this.#begin(target)
-      })
-    return this.#next
-  }
-
-  #begin(target: ImageImportTarget): Promise<void> {
-    const work = this.#write(target).finally(() => {
-      if (this.#running === work) this.#running = undefined
-    })
-    this.#running = work
-    return work
-  }
 }

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { writeOutLayers, WriteOuts } from '../../../src/runtime/embedded-images.ts'
+import { writeOutLayers } from '../../../src/runtime/embedded-images.ts'
 
 const path = process.env['PATH']
 let directory: string
@@ -59,30 +59,5 @@ describe('what containerd has unpacked', () => {
     provideSync(1)
     letGo()
     await expect(writeOutLayers(target(1))).rejects.toThrow('exited with 1: no room')
-  })
-})
-
-describe('writing out', () => {
-  it('goes one at a time, and once more for all that asked meanwhile', async () => {
-    provideSync(0)
-    const writeOuts = new WriteOuts()
-    const first = writeOuts.run(target(1))
-    await expect.poll(() => calls().length).toBe(1)
-    const others = Array.from({ length: 5 }, () => writeOuts.run(target(1)))
-    letGo()
-    await Promise.all([first, ...others])
-    expect(calls()).toHaveLength(2)
-    await writeOuts.run(target(1))
-    expect(calls()).toHaveLength(3)
-  })
-
-  it('tells who asked that it fails, and goes on', async () => {
-    provideSync(1)
-    letGo()
-    const writeOuts = new WriteOuts()
-    const asked = [writeOuts.run(target(1)), writeOuts.run(target(1))]
-    expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-    await expect(writeOuts.run(target(1))).rejects.toThrow('no room')
-    expect(calls()).toHaveLength(3)
   })
 })
