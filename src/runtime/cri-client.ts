@@ -3,7 +3,6 @@ import { parseJson, jsonAt } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { KeepSocket } from '../grpc/grpc-channel.ts'
 import { loadProto } from '../grpc/load-proto.ts'
-import type { LoadedProto } from '../grpc/load-proto.ts'
 import type { CgroupDriver } from '../host/cgroups/layout.ts'
 import { KeptChannel, RuntimeCaller } from './call-runtime.ts'
 import type { BindRpc, CallGate, CallObserver } from './call-runtime.ts'
@@ -56,8 +55,6 @@ export class CriClient {
   readonly images: ImageService
   /** The channel to the runtime, for other services on the same socket. */
   readonly connection: RuntimeConnection
-  /** What cri-v1.proto defines. */
-  readonly proto: LoadedProto
   readonly #imageConnection: RuntimeConnection
   readonly #runtimeCaller: RuntimeCaller
   readonly #imageCaller: RuntimeCaller
@@ -66,9 +63,9 @@ export class CriClient {
   /** Throws CriError RUNTIME_ENDPOINT for an endpoint that is not `unix://`. */
   constructor(options: CriClientOptions) {
     const { endpoint, imageEndpoint = endpoint, clock, reconnectWaitMs = 5000, onCall, keep } = options
-    this.proto = loadProto('cri-v1.proto')
-    const runtime = this.proto.service('runtime.v1.RuntimeService')
-    const images = this.proto.service('runtime.v1.ImageService')
+    const proto = loadProto('cri-v1.proto')
+    const runtime = proto.service('runtime.v1.RuntimeService')
+    const images = proto.service('runtime.v1.ImageService')
     this.connection = new RuntimeConnection(endpoint, clock, reconnectWaitMs)
     this.#imageConnection =
       imageEndpoint === endpoint

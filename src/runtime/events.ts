@@ -2,85 +2,11 @@ import type { Clock } from '../base/clock.ts'
 import { isJsonObject } from '../base/json.ts'
 import { KeptStream } from '../base/keep-open.ts'
 import { newUuid } from '../base/random.ts'
-import type * as cri from '../cri-types/cri-v1.ts'
 import { loadProto } from '../grpc/load-proto.ts'
 import type { WireMethod } from '../grpc/load-proto.ts'
-import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../pod/state/observed.ts'
+import type { ProcessExit, RuntimeEvent } from '../pod/state/observed.ts'
 import { criHeaders, criNamespace, methodOf } from './containerd/records.ts'
 import type { ContainerdChannel } from './containerd/records.ts'
-import type { CriClient } from './cri-client.ts'
-import { CriError } from './cri-runtime.ts'
-
-const kinds = {
-  CONTAINER_CREATED_EVENT: 'created',
-  CONTAINER_STARTED_EVENT: 'started',
-  CONTAINER_STOPPED_EVENT: 'exited',
-  CONTAINER_DELETED_EVENT: 'deleted',
-} as const satisfies Record<cri.ContainerEventType, RuntimeEvent['kind']>
-
-/** How long after an answered call the refusal of a stream may arrive. */
-const settleMs = 20
-
-/**
- * The CRI's own event stream (GetContainerEvents): for runtimes that aren't containerd. containerd 1.7 gives each event
- * to one of its listeners only, so it is used only where there is no better one.
- */
-export class CriEvents extends KeptStream<RuntimeEvent> implements RuntimeEvents {
-  readonly #client: CriClient
-
-  constructor(client: CriClient, clock: Clock) {
-    super(clock)
-    this.#client = client
-  }
-
-  /**
-   * The stream is silent until the first event, or fails at once where the runtime lacks it. It counts as open when it
-   * has outlived a call that was sent after it.
-   */
-  protected async open(
-    onEvent: (event: RuntimeEvent) => void,
-    opened: () => void,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { connection, proto, runtime } = this.#client
-    await connection.ready(signal)
-    const method = proto.service('runtime.v1.RuntimeService')['GetContainerEvents']
-    if (method === undefined) throw new CriError('RUNTIME_UNSUPPORTED', 'GetContainerEvents is not defined')
-    const onMessage = (message: cri.ContainerEventResponse): void =>
-      onEvent({ kind: kinds[message.containerEventType], containerId: message.containerId })
-    let ended = false
-    const stream = connection.stream(method, {}, onMessage, signal).finally(() => {
-      ended = true
-    })
-    const settled = async (): Promise<void> => {
-      await runtime.version({}, { signal })
-      await this.clock.sleep(settleMs, signal)
-    }
-    await Promise.race([stream, settled()])
-    if (!ended) opened()
-    await stream
-  }
-}
-
-/** A stream of events that a runtime may or may not have. */
-export interface EventsCandidate extends RuntimeEvents {
-  /** Rejects where the runtime can't be asked. */
-  isServed(signal?: AbortSignal): Promise<boolean>
-}
-
-/**
- * The first of the candidates that the runtime serves, best first; undefined when it has none of them, and has to be
- * polled. Rejects where the runtime can't be asked.
- */
-export async function pickRuntimeEvents<Candidate extends EventsCandidate>(
-  candidates: readonly Candidate[],
-  signal?: AbortSignal,
-): Promise<Candidate | undefined> {
-  for (const candidate of candidates) {
-    if (await candidate.isServed(signal)) return candidate
-  }
-  return undefined
-}
 
 /** What each topic means, and where its payload has the container's id. */
 const topics = {
@@ -107,9 +33,10 @@ const markerTries = 50
 /**
  * containerd's own event stream: served on its socket by every release, and a millisecond behind the kernel. It reports
  * an exit before CRI's status shows it: first when the process ended, and again when its task was deleted, right before
- * CRI records it. After the first event CRI may have to be asked twice.
+ * CRI records it. After the first event CRI may have to be asked twice. (CRI's GetContainerEvents is no other way to the
+ * same: containerd 1.7 gives each event to one of its listeners only, and CRI-O serves it only where it is told to.)
  */
-export class ContainerdEvents extends KeptStream<RuntimeEvent> implements RuntimeEvents {
+export class ContainerdEvents extends KeptStream<RuntimeEvent> {
   readonly #channel: ContainerdChannel
   readonly #service: Readonly<Record<string, WireMethod>>
   readonly #decoders: ReadonlyMap<string, (bytes: Buffer) => object>

@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { ContainerdEvents, CriEvents, pickRuntimeEvents } from '../../src/runtime/events.ts'
-import type { EventsCandidate } from '../../src/runtime/events.ts'
+import { ContainerdEvents } from '../../src/runtime/events.ts'
 import type { RuntimeEvent } from '../../src/pod/state/observed.ts'
 import { commands } from '../support/contract-target.ts'
 import { slowness } from '../support/slowness.ts'
@@ -10,10 +9,9 @@ import type { Contract } from './contract.ts'
 /** The events of a runtime, and a runtime that goes away and comes back. */
 export function restartCases(contract: Contract): void {
   const nativeEvents = (): ContainerdEvents => new ContainerdEvents(contract.client.connection, systemClock)
-  const criEvents = (): CriEvents => new CriEvents(contract.client, systemClock)
 
   const follow = async (
-    stream: EventsCandidate,
+    stream: ContainerdEvents,
     check: (seen: readonly RuntimeEvent[]) => Promise<void>,
   ): Promise<void> => {
     const seen: RuntimeEvent[] = []
@@ -30,10 +28,8 @@ export function restartCases(contract: Contract): void {
   const kindsOf = (seen: readonly RuntimeEvent[], id: string): string[] =>
     seen.flatMap((event) => ('containerId' in event && event.containerId === id ? [event.kind] : []))
 
-  contract.holds("containerd's own events are served, and picked first", async () => {
-    const [native, cri] = [nativeEvents(), criEvents()]
-    expect(await pickRuntimeEvents<EventsCandidate>([native, cri])).toBe(native)
-    expect(await cri.isServed()).toBe(contract.isFrom('1.7'))
+  contract.holds("containerd's own events are served", async () => {
+    expect(await nativeEvents().isServed()).toBe(true)
   })
 
   contract.holds("containerd's own events tell a container's life, and nothing of execs", async () => {
@@ -49,18 +45,6 @@ export function restartCases(contract: Contract): void {
       await expect
         .poll(() => new Set(kindsOf(seen, pod.id)))
         .toEqual(new Set(['created', 'started', 'exited', 'deleted']))
-    })
-  })
-
-  contract.holds("the CRI's events tell a container's life where they are served", async () => {
-    if (!(await criEvents().isServed())) {
-      expect(contract.isFrom('1.7')).toBe(false)
-      return
-    }
-    await follow(criEvents(), async (seen) => {
-      const pod = await contract.runPod()
-      const containerId = await pod.start('fails')
-      await expect.poll(() => kindsOf(seen, containerId)).toEqual(['created', 'started', 'exited'])
     })
   })
 

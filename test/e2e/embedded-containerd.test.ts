@@ -19,7 +19,8 @@ import { EmbeddedContainerd } from '../../src/runtime/embedded-containerd.ts'
 import type { EmbeddedContainerdOptions, RunningContainerd } from '../../src/runtime/embedded-containerd.ts'
 import { importImageFile } from '../../src/runtime/embedded-images.ts'
 import { Orphans } from '../../src/control/node/orphans.ts'
-import { createRecords, openImageRecords } from '../../src/control/runtime/embedded-runtime.ts'
+import { openImageRecords } from '../../src/control/runtime/embedded-runtime.ts'
+import { ContainerdRecords } from '../../src/runtime/containerd/records.ts'
 import { removeEmbeddedContainerd } from '../../src/runtime/remove-embedded.ts'
 import { CriClient } from '../../src/runtime/cri-client.ts'
 import { readProcess } from '../../src/host/processes.ts'
@@ -123,7 +124,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     instance.leave('leaked-container', { kind: 'container', isRunning: false })
     let nowMs = 0
     const orphans = new Orphans({
-      collectors: containerd.orphanCollectors(createRecords(cri.connection, systemClock)),
+      collectors: containerd.orphanCollectors(new ContainerdRecords(cri.connection, systemClock)),
       makingSinceMs: () => undefined,
       clock: { ...systemClock, monotonicMs: () => nowMs },
       logger: silentLogger,

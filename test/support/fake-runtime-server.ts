@@ -23,13 +23,6 @@ export interface FakeRuntimeServerOptions {
 
 type Message = Record<string, unknown>
 
-const criTypes = {
-  created: 'CONTAINER_CREATED_EVENT',
-  started: 'CONTAINER_STARTED_EVENT',
-  exited: 'CONTAINER_STOPPED_EVENT',
-  deleted: 'CONTAINER_DELETED_EVENT',
-} as const
-
 const nativeTopics = {
   created: '/containers/create',
   started: '/tasks/start',
@@ -91,10 +84,7 @@ export class FakeRuntimeServer {
     const entries = Object.entries(definition).map(
       ([method, wire]) => [method, { ...wire, path: `/${packageName}.${name}/${method}` }] as const,
     )
-    const handlers = entries.map(([method, { responseStream }]) => [
-      method,
-      responseStream ? this.#criEvents : this.#unary(method),
-    ])
+    const handlers = entries.map(([method]) => [method, this.#unary(method)])
     server.addService(
       Object.fromEntries(entries),
       Object.fromEntries(handlers) as UntypedServiceImplementation,
@@ -110,18 +100,6 @@ export class FakeRuntimeServer {
         (error: unknown) => reply(grpcError(error)),
       )
     }
-  }
-
-  readonly #criEvents = (call: ServerWritableStream<object, object>): void => {
-    if (this.#fake.unsupported.has('GetContainerEvents')) {
-      call.emit('error', { code: status.UNIMPLEMENTED, details: 'unknown method GetContainerEvents' })
-      return
-    }
-    const stop = this.#fake.listen((event) => {
-      if (!('containerId' in event) || event.kind === 'oom') return
-      call.write({ containerId: event.containerId, containerEventType: criTypes[event.kind] })
-    })
-    call.on('cancelled', stop)
   }
 
   #addNativeEvents(server: Server): void {

@@ -4,11 +4,12 @@ import { RuntimeCaller } from '../../src/runtime/call-runtime.ts'
 import type { CallChannel } from '../../src/runtime/call-runtime.ts'
 import { criErrorFrom } from '../../src/runtime/cri-runtime.ts'
 import type { ImageService, RuntimeService } from '../../src/runtime/cri-runtime.ts'
+import type { ContainerdEvents } from '../../src/runtime/events.ts'
 import { createImageService, createRuntimeService } from '../../src/runtime/cri-client.ts'
 import { loadProto } from '../../src/grpc/load-proto.ts'
 import type { LoadedProto } from '../../src/grpc/load-proto.ts'
 import type { WireMethod } from '../../src/grpc/load-proto.ts'
-import type { RuntimeEvent, RuntimeEvents } from '../../src/pod/state/observed.ts'
+import type { RuntimeEvent } from '../../src/pod/state/observed.ts'
 import { fakeHandlers } from './fake-runtime-handlers.ts'
 import type { FakeExec, FakeHandler, FakeRuntimeSettings } from './fake-runtime-handlers.ts'
 import { FakeRuntimeError, FakeRuntimeWorld, fullImageName, makeImage } from './fake-runtime-world.ts'
@@ -63,7 +64,7 @@ const versions: Record<ContainerdRelease, string> = { '1.6': '1.6.20', '1.7': '1
 
 const neverServed = ['ListMetricDescriptors', 'ListPodSandboxMetrics']
 const unsupported: Record<ContainerdRelease, readonly string[]> = {
-  '1.6': [...neverServed, 'CheckpointContainer', 'RuntimeConfig', 'GetContainerEvents'],
+  '1.6': [...neverServed, 'CheckpointContainer', 'RuntimeConfig'],
   '1.7': [...neverServed, 'CheckpointContainer', 'RuntimeConfig'],
   '2.1': neverServed,
 }
@@ -86,7 +87,7 @@ export class FakeRuntime {
   readonly runtime: RuntimeService
   readonly images: ImageService
   /** Hints as containerd gives them; every `run` opens at once. */
-  readonly events: RuntimeEvents
+  readonly events: Pick<ContainerdEvents, 'run'>
   readonly journal: JournalEntry[] = []
   readonly world: FakeRuntimeWorld
   readonly settings: FakeRuntimeSettings

@@ -10,14 +10,11 @@ import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.
 import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { RuntimeConnection } from '../../runtime/connection.ts'
 import { ImageRecords } from '../../runtime/containerd/image-records.ts'
-import { ContainerdRecords } from '../../runtime/containerd/records.ts'
 import type { ContainerdChannel } from '../../runtime/containerd/records.ts'
 import type { HeldImage, ImageUnpacking } from '../../runtime/containerd/unpacked-images.ts'
-import type { CriClient } from '../../runtime/cri-client.ts'
 import type { ImageService, RuntimeService } from '../../runtime/cri-runtime.ts'
 import { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
-import { ContainerdEvents, CriEvents, pickRuntimeEvents } from '../../runtime/events.ts'
-import type { EventsCandidate } from '../../runtime/events.ts'
+import { ContainerdEvents } from '../../runtime/events.ts'
 import { findUnreserved, RememberedCniResults, reserveAgain } from '../../runtime/network/cni-results.ts'
 import type { CniResult } from '../../runtime/network/cni-results.ts'
 import { NetworkRules } from '../../runtime/network/network-rules.ts'
@@ -101,12 +98,7 @@ function reportDiscarded({ events, logger }: RuntimeEnv, { id, names }: HeldImag
   })
 }
 
-/** containerd's own records, over a connection to it. */
-export function createRecords(channel: ContainerdChannel, clock: Clock): ContainerdRecords {
-  return new ContainerdRecords(channel, clock)
-}
-
-/** Its records of images, over a connection of their own. The first call connects; it fails at once where none listens. */
+/** containerd's records of images, over a connection of their own. The first call connects; it fails at once where none listens. */
 export function openImageRecords(socketPath: string, clock: Clock): ImageRecords {
   return new ImageRecords(new RuntimeConnection(`unix://${socketPath}`, clock, 0), clock)
 }
@@ -259,18 +251,20 @@ export function writeOutPulled(
 /** The delay before an event stream that failed is opened again. */
 const eventsRetryMs = 500
 
-/** The best event stream that a runtime has; chosen when it is first listened to, for then the runtime is there. */
-export function createEventSource(client: CriClient, clock: Clock, logger: Logger): RuntimeEventSource {
+/** containerd's own events. Whether the runtime serves them is asked when they are first listened to, for then it is there. */
+export function createEventSource(
+  channel: ContainerdChannel,
+  clock: Clock,
+  logger: Logger,
+): RuntimeEventSource {
   return {
     async run(onEvent, signal) {
-      const native = new ContainerdEvents(client.connection, clock)
+      const events = new ContainerdEvents(channel, clock)
       let failure: string | undefined
-      const candidates = [native, new CriEvents(client, clock)]
       while (!signal.aborted) {
         try {
-          const chosen = await pickRuntimeEvents<EventsCandidate>(candidates, signal)
-          if (chosen === undefined) return onEvent({ kind: 'unserved' })
-          return await chosen.run(onEvent, signal)
+          if (!(await events.isServed(signal))) return onEvent({ kind: 'unserved' })
+          return await events.run(onEvent, signal)
         } catch (error) {
           if (signal.aborted) return
           const message = errorMessage(error)

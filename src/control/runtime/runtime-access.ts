@@ -15,6 +15,7 @@ import type { RuntimeOperation } from '../../pod/state/usage.ts'
 import type { RuntimeConnection } from '../../runtime/connection.ts'
 import { ContentStore } from '../../runtime/containerd/image-records.ts'
 import { containerdPlaces, findContainerd, findShims } from '../../runtime/containerd/process.ts'
+import { ContainerdRecords } from '../../runtime/containerd/records.ts'
 import { askCgroupDriver, callDeadlineMs, CriClient } from '../../runtime/cri-client.ts'
 import type { CallOptions, ImageService, RuntimeService } from '../../runtime/cri-runtime.ts'
 import type { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
@@ -22,7 +23,6 @@ import {
   createEmbedded,
   createEventSource,
   createPodNetworkKeeper,
-  createRecords,
   listSandboxIds,
   writeOutPulled,
 } from './embedded-runtime.ts'
@@ -316,7 +316,7 @@ export class RuntimeAccess {
 
   /** The collectors of orphans in the runtime; none for an external one. */
   orphanCollectors(): readonly OrphanCollector[] {
-    return this.#embedded?.orphanCollectors(createRecords(this.connection, this.#env.clock)) ?? []
+    return this.#embedded?.orphanCollectors(new ContainerdRecords(this.connection, this.#env.clock)) ?? []
   }
 
   /** When the oldest creating call in flight was sent (monotonic milliseconds). */
@@ -330,7 +330,7 @@ export class RuntimeAccess {
   }
 
   events(): RuntimeEventSource {
-    return createEventSource(this.#client, this.#env.clock, this.#env.logger)
+    return createEventSource(this.connection, this.#env.clock, this.#env.logger)
   }
 
   close(): void {

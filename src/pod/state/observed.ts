@@ -65,15 +65,6 @@ export interface ObservedContainer {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** A source of such hints. */
-export interface RuntimeEvents {
-  /**
-   * Reports events until the signal is aborted, and resolves then. Never rejects and never ends by itself: a broken
-   * stream is reported as `lost`, reopened, and reported as `opened`.
-   */
-  run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void>
-}
-
 /** A hint that something changed in the runtime. Sandboxes are containers here too: `containerId` has their ids. */
 export type RuntimeEvent =
   | { readonly kind: 'started' | 'oom' | 'deleted' | 'created'; readonly containerId: ContainerId }

@@ -5,11 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { RuntimeEvent } from '../../../src/pod/state/observed.ts'
 import { CriClient } from '../../../src/runtime/cri-client.ts'
-import { ContainerdEvents, CriEvents, pickRuntimeEvents } from '../../../src/runtime/events.ts'
-import type { EventsCandidate } from '../../../src/runtime/events.ts'
+import { ContainerdEvents } from '../../../src/runtime/events.ts'
 import { FakeRuntimeServer } from '../../support/fake-runtime-server.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
-import type { ContainerdRelease } from '../../support/fake-runtime.ts'
 
 const cleanups: (() => void | Promise<void>)[] = []
 let dir: string
@@ -27,21 +25,19 @@ interface Rig {
   readonly fake: FakeRuntime
   readonly server: FakeRuntimeServer
   readonly native: ContainerdEvents
-  readonly cri: CriEvents
 }
 
-async function start(options: { release?: ContainerdRelease; nativeEvents?: boolean } = {}): Promise<Rig> {
-  const { release = '2.1', nativeEvents = true } = options
-  const fake = new FakeRuntime({ clock: systemClock, release, images: ['app'] })
+async function start({ nativeEvents = true }: { nativeEvents?: boolean } = {}): Promise<Rig> {
+  const fake = new FakeRuntime({ clock: systemClock, images: ['app'] })
   const server = await FakeRuntimeServer.start(fake, { socketPath: join(dir, 'cri.sock'), nativeEvents })
   cleanups.push(() => server.stop())
   const client = new CriClient({ endpoint: server.endpoint, clock: systemClock, reconnectWaitMs: 300 })
   cleanups.push(() => client.close())
   const native = new ContainerdEvents(client.connection, systemClock)
-  return { fake, server, native, cri: new CriEvents(client, systemClock) }
+  return { fake, server, native }
 }
 
-function follow(stream: EventsCandidate): RuntimeEvent[] {
+function follow(stream: ContainerdEvents): RuntimeEvent[] {
   const seen: RuntimeEvent[] = []
   const stop = new AbortController()
   const ended = stream.run((event) => seen.push(event), stop.signal)
@@ -63,13 +59,10 @@ async function runContainer({ runtime }: FakeRuntime): Promise<{ sandboxId: stri
   return { sandboxId: podSandboxId, containerId }
 }
 
-describe.each<[string, (rig: Rig) => EventsCandidate]>([
-  ["containerd's own events", ({ native }) => native],
-  ["the CRI's events", ({ cri }) => cri],
-])('%s', (_name, stream) => {
+describe("containerd's own events", () => {
   it('tell what happens to sandboxes and containers', async () => {
     const rig = await start()
-    const seen = follow(stream(rig))
+    const seen = follow(rig.native)
     await expect.poll(() => seen).toEqual([{ kind: 'opened' }])
     const { sandboxId, containerId } = await runContainer(rig.fake)
     rig.fake.exitContainer('web', 3)
@@ -90,7 +83,7 @@ describe.each<[string, (rig: Rig) => EventsCandidate]>([
 
   it('are lost when the runtime goes away and open again when it is back', async () => {
     const rig = await start()
-    const seen = follow(stream(rig))
+    const seen = follow(rig.native)
     await expect.poll(() => seen).toHaveLength(1)
     rig.server.stop()
     await expect.poll(() => seen.map(({ kind }) => kind)).toEqual(['opened', 'lost'])
@@ -104,15 +97,13 @@ describe.each<[string, (rig: Rig) => EventsCandidate]>([
   it('are said to be lost once when they cannot be opened at all', async () => {
     const rig = await start()
     rig.server.stop()
-    const seen = follow(stream(rig))
+    const seen = follow(rig.native)
     await expect.poll(() => seen.length).toBe(1)
     expect(seen[0]).toMatchObject({ kind: 'lost', reason: expect.stringContaining('ENOENT') })
     await systemClock.sleep(200)
     expect(seen).toHaveLength(1)
   })
-})
 
-describe("containerd's own events", () => {
   it('leave out the ends of execs, other topics and payloads that cannot be read', async () => {
     const rig = await start()
     const seen = follow(rig.native)
@@ -131,17 +122,9 @@ describe("containerd's own events", () => {
         { kind: 'oom', containerId: 'c2' },
       ])
   })
-})
 
-describe('of the streams, the one picked', () => {
-  it.each<[string, { release: ContainerdRelease; nativeEvents: boolean }, 'native' | 'cri' | undefined]>([
-    ["is containerd's own", { release: '2.1', nativeEvents: true }, 'native'],
-    ["is containerd's own also without the CRI's", { release: '1.6', nativeEvents: true }, 'native'],
-    ["is the CRI's where that is all there is", { release: '2.1', nativeEvents: false }, 'cri'],
-    ['is none where there is none', { release: '1.6', nativeEvents: false }, undefined],
-  ])('%s', async (_name, options, expected) => {
-    const { native, cri } = await start(options)
-    const picked = await pickRuntimeEvents<EventsCandidate>([native, cri])
-    expect(picked === native ? 'native' : picked === cri ? 'cri' : picked).toBe(expected)
+  it.each([true, false])('are known to be served, or not: %j', async (nativeEvents) => {
+    const { native } = await start({ nativeEvents })
+    expect(await native.isServed()).toBe(nativeEvents)
   })
 })
