@@ -69,42 +69,16 @@ export function createReaders(
     readonly clock: Clock
   },
 ): ApiReaders {
-  const whenShown = (): Promise<void> => pods.whenShown
-  const whenRevised = async (): Promise<void> => {
-    await whenShown()
-    await showRevisions(shown, pods.gate)
-  }
   return {
-    resources: {
-      pods: { reader: shown.pods, whenListed: whenShown },
-      events: { reader: shown.events, whenListed: async () => {} },
-      configmaps: { reader: shown.configmaps, whenListed: whenShown },
-      secrets: { reader: shown.secrets, whenListed: whenShown },
-      persistentvolumeclaims: {
-        reader: shown.persistentvolumeclaims,
-        whenListed: () => whenShown().then(() => facts.localObjects.measureClaims()),
-      },
-      namespaces: { reader: shown.namespaces, whenListed: whenShown },
-      serviceaccounts: { reader: shown.serviceaccounts, whenListed: whenShown },
-      nodes: { reader: shown.nodes, whenListed: () => facts.clusterObjects.whenNodeShown() },
-      priorityclasses: { reader: shown.priorityclasses, whenListed: whenShown },
-      runtimeclasses: { reader: shown.runtimeclasses, whenListed: whenShown },
-      leases: { reader: shown.leases, whenListed: whenShown },
-      podtemplates: { reader: shown.podtemplates, whenListed: whenShown },
-      roles: { reader: shown.roles, whenListed: whenShown },
-      rolebindings: { reader: shown.rolebindings, whenListed: whenShown },
-      clusterroles: { reader: shown.clusterroles, whenListed: whenShown },
-      clusterrolebindings: { reader: shown.clusterrolebindings, whenListed: whenShown },
-      poddisruptionbudgets: { reader: shown.poddisruptionbudgets, whenListed: whenShown },
-      services: { reader: shown.services, whenListed: whenShown },
-      deployments: { reader: shown.deployments, whenListed: whenShown },
-      statefulsets: { reader: shown.statefulsets, whenListed: whenShown },
-      daemonsets: { reader: shown.daemonsets, whenListed: whenShown },
-      jobs: { reader: shown.jobs, whenListed: whenShown },
-      cronjobs: { reader: shown.cronjobs, whenListed: whenShown },
-      replicasets: { reader: shown.replicasets, whenListed: whenRevised },
-      controllerrevisions: { reader: shown.controllerrevisions, whenListed: whenRevised },
-      endpointslices: { reader: shown.endpointslices, whenListed: whenShown },
+    resources: shown,
+    whenListed: async (resource) => {
+      // Events are there from the start.
+      if (resource === 'events') return
+      if (resource === 'nodes') return facts.clusterObjects.whenNodeShown()
+      await pods.whenShown
+      if (resource === 'persistentvolumeclaims') await facts.localObjects.measureClaims()
+      if (resource === 'replicasets' || resource === 'controllerrevisions')
+        await showRevisions(shown, pods.gate)
     },
     writer: facts.writer,
     health: { checks: () => judgeHealth(pods.healthFacts) },
@@ -344,8 +318,6 @@ function listUnmet(pods: readonly AppliedPodEntry[], units: readonly ShownUnit[]
   }
 }
 
-const allMet: Unmet = { names: [], failures: [] }
-
 /** The units as the API shows them, and has them go back. */
 function createUnitControl(gate: UpdateGate): UnitControl {
   const find = (name: string): ShownUnit => {
@@ -422,7 +394,7 @@ export function showSource(
   followed: SourceSnapshot | undefined,
   { newest = followed, errorsSinceMs, heldSinceMs, pending }: SourceState,
   { mode, hash, etag, answeredAtMs, failure }: SourceReport,
-  unmet = allMet,
+  unmet: Unmet,
 ): SourceObject {
   const problems = newest?.problems ?? []
   const failures = problems.filter(({ severity }) => severity === 'error')

@@ -22,7 +22,6 @@ import { WatchLines } from './resources/watch-resources.ts'
 import { discoveryRoutes, versionInfo } from './routes/discovery-routes.ts'
 import { healthRoutes } from './routes/health-routes.ts'
 import { imageRoutes } from './routes/image-routes.ts'
-import { PodLogs } from './routes/pod-logs.ts'
 import { podRoutes, proxyRoutes } from './routes/pod-routes.ts'
 import { poddRoutes } from './routes/podd-routes.ts'
 import { PodStreams } from './streams/pod-streams.ts'
@@ -41,9 +40,7 @@ export function createHandler(
   logger: Logger,
 ): ApiHandler {
   const readers = withNodeLease(given, clock)
-  const pods = readers.resources.pods
-  const logs = new PodLogs(podLogsDir, pods.reader, clock)
-  const streams = new PodStreams(readers, logs, clock)
+  const streams = new PodStreams(readers, podLogsDir, clock)
   const routes: readonly Route[] = [
     ...healthRoutes(readers.health),
     ...kubeletRoutes(readers),
@@ -54,7 +51,7 @@ export function createHandler(
     ]),
     ...resourceRoutes(readers, new WatchLines(), systemRandom),
     ...(readers.writer === undefined ? [] : writeRoutes(readers, readers.writer, systemRandom)),
-    ...podRoutes(readers, logs),
+    ...podRoutes(readers, podLogsDir),
     ...proxyRoutes(readers),
     ...imageRoutes(readers.images),
     ...poddRoutes(readers),
@@ -83,7 +80,7 @@ export function createHandler(
     const request = { ...given, identity: impersonate(given.identity, given.headers) }
     const { pathname, searchParams: query } = admit(given, request)
     const { route, names } = findRoute(routes, request.method, pathname)
-    if (route.needsPods === true) await pods.whenListed()
+    if (route.needsPods === true) await readers.whenListed('pods')
     return route.handle({ request, query, names, clock, signal: request.signal })
   }
 

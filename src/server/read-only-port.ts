@@ -45,7 +45,7 @@ function readOnlyHandler(readers: ApiReaders, clock: Clock): ApiHandler {
   const answer: ApiHandler['handle'] = async (request) => {
     const { pathname, searchParams: query } = readTarget(request.target)
     const { route, names } = findRoute(routes, request.method, pathname)
-    if (route.needsPods === true) await readers.resources.pods.whenListed()
+    if (route.needsPods === true) await readers.whenListed('pods')
     return route.handle({ request, query, names, clock, signal: request.signal })
   }
   return {

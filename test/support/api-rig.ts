@@ -18,28 +18,20 @@ import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
 import type { NetworkOptions } from '../../src/server/network-api.ts'
 import type { NodeStats, PodCounts, RuntimeMetrics, RuntimeOperation } from '../../src/pod/state/usage.ts'
-import type {
-  PodReach,
-  ApiReaders,
-  PageReader,
-  ResourceReader,
-  ShownKind,
-} from '../../src/server/requests/readers.ts'
+import type { PodReach, ApiReaders, PageReader, ResourceReader } from '../../src/server/requests/readers.ts'
 import type { ResourceStore } from '../../src/control/serving/resource-store.ts'
 import { createShown } from '../../src/control/serving/resource-store.ts'
 
 /** The objects of one kind, in a store like the daemon's, and how many watch them. */
-class KindRig<T extends ResourceObject> implements ShownKind<T> {
+class KindRig<T extends ResourceObject> {
   readonly reader: ResourceReader<T>
   readonly #store: ResourceStore<T>
-  readonly whenListed: () => Promise<void>
   /** How many watches there were. */
   subscriptions = 0
   #watchers = 0
 
-  constructor(store: ResourceStore<T>, whenListed: () => Promise<void>) {
+  constructor(store: ResourceStore<T>) {
     this.#store = store
-    this.whenListed = whenListed
     this.reader = {
       get revision() {
         return store.revision
@@ -113,32 +105,17 @@ export const plainStats: NodeStats = {
 /** A real API server on a socket in a directory of its own, over stores that the test fills. */
 export class ApiRig {
   readonly shown = createShown(Date.now())
-  readonly pods = new KindRig(this.shown.pods, () => this.shownAt)
-  readonly events = new KindRig(this.shown.events, async () => {})
-  readonly configmaps = new KindRig(this.shown.configmaps, async () => {})
-  readonly secrets = new KindRig(this.shown.secrets, async () => {})
-  readonly claims = new KindRig(this.shown.persistentvolumeclaims, async () => {})
-  readonly namespaces = new KindRig(this.shown.namespaces, async () => {})
-  readonly serviceaccounts = new KindRig(this.shown.serviceaccounts, async () => {})
-  readonly nodes = new KindRig(this.shown.nodes, async () => {})
-  readonly priorityclasses = new KindRig(this.shown.priorityclasses, async () => {})
-  readonly runtimeclasses = new KindRig(this.shown.runtimeclasses, async () => {})
-  readonly leases = new KindRig(this.shown.leases, async () => {})
-  readonly podtemplates = new KindRig(this.shown.podtemplates, async () => {})
-  readonly roles = new KindRig(this.shown.roles, async () => {})
-  readonly rolebindings = new KindRig(this.shown.rolebindings, async () => {})
-  readonly clusterroles = new KindRig(this.shown.clusterroles, async () => {})
-  readonly clusterrolebindings = new KindRig(this.shown.clusterrolebindings, async () => {})
-  readonly poddisruptionbudgets = new KindRig(this.shown.poddisruptionbudgets, async () => {})
-  readonly services = new KindRig(this.shown.services, async () => {})
-  readonly deployments = new KindRig(this.shown.deployments, async () => {})
-  readonly statefulsets = new KindRig(this.shown.statefulsets, async () => {})
-  readonly daemonsets = new KindRig(this.shown.daemonsets, async () => {})
-  readonly jobs = new KindRig(this.shown.jobs, async () => {})
-  readonly cronjobs = new KindRig(this.shown.cronjobs, async () => {})
-  readonly replicasets = new KindRig(this.shown.replicasets, async () => {})
-  readonly controllerrevisions = new KindRig(this.shown.controllerrevisions, async () => {})
-  readonly endpointslices = new KindRig(this.shown.endpointslices, async () => {})
+  readonly pods = new KindRig(this.shown.pods)
+  readonly events = new KindRig(this.shown.events)
+  readonly configmaps = new KindRig(this.shown.configmaps)
+  readonly secrets = new KindRig(this.shown.secrets)
+  readonly claims = new KindRig(this.shown.persistentvolumeclaims)
+  readonly namespaces = new KindRig(this.shown.namespaces)
+  readonly nodes = new KindRig(this.shown.nodes)
+  readonly deployments = new KindRig(this.shown.deployments)
+  readonly jobs = new KindRig(this.shown.jobs)
+  readonly cronjobs = new KindRig(this.shown.cronjobs)
+  readonly replicasets = new KindRig(this.shown.replicasets)
   readonly images: ImageEntry[] = []
   archives: readonly ArchiveReport[] = []
   /** What a collection of garbage comes to. */
@@ -246,33 +223,20 @@ export class ApiRig {
   readers(): ApiReaders {
     return {
       resources: {
-        pods: this.pods,
-        events: this.events,
-        configmaps: this.configmaps,
-        secrets: this.secrets,
-        persistentvolumeclaims: this.claims,
-        namespaces: this.namespaces,
-        serviceaccounts: this.serviceaccounts,
-        nodes: this.nodes,
-        priorityclasses: this.priorityclasses,
-        runtimeclasses: this.runtimeclasses,
-        leases: this.leases,
-        podtemplates: this.podtemplates,
-        roles: this.roles,
-        rolebindings: this.rolebindings,
-        clusterroles: this.clusterroles,
-        clusterrolebindings: this.clusterrolebindings,
-        poddisruptionbudgets: this.poddisruptionbudgets,
-        services: this.services,
-        deployments: this.deployments,
-        statefulsets: this.statefulsets,
-        daemonsets: this.daemonsets,
-        jobs: this.jobs,
-        cronjobs: this.cronjobs,
-        replicasets: this.replicasets,
-        controllerrevisions: this.controllerrevisions,
-        endpointslices: this.endpointslices,
+        ...this.shown,
+        pods: this.pods.reader,
+        events: this.events.reader,
+        configmaps: this.configmaps.reader,
+        secrets: this.secrets.reader,
+        persistentvolumeclaims: this.claims.reader,
+        namespaces: this.namespaces.reader,
+        nodes: this.nodes.reader,
+        deployments: this.deployments.reader,
+        jobs: this.jobs.reader,
+        cronjobs: this.cronjobs.reader,
+        replicasets: this.replicasets.reader,
       },
+      whenListed: (resource) => (resource === 'pods' ? this.shownAt : Promise.resolve()),
       status: { daemonStatus: () => this.status, applied: () => this.applied },
       sources: {
         list: () => this.sources,

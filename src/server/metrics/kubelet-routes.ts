@@ -23,7 +23,7 @@ export function kubeletRoutes(readers: ApiReaders): readonly Route[] {
 /** Those of them that only show something. */
 export function readOnlyRoutes(readers: ApiReaders): readonly Route[] {
   const { kubelet, probes, reach, resources, sources, status, units } = readers
-  const pods = (): readonly PodObject[] => resources.pods.reader.list()
+  const pods = (): readonly PodObject[] => resources.pods.list()
   const show = (pattern: string, handle: Route['handle']): Route => withPods(get(pattern, handle))
   const routes = [
     show('/metrics', async () => {
@@ -97,7 +97,7 @@ async function checkpointContainer(
   { resources, reach }: Pick<ApiReaders, 'resources' | 'reach'>,
   { names: [namespace = '', name = '', container = ''], query }: Call,
 ): Promise<ApiResponse> {
-  const pods = resources.pods.reader
+  const pods = resources.pods
   if (!pods.list().some(({ metadata }) => metadata.namespace === namespace && metadata.name === name))
     throw new ApiError(404, 'pod does not exist')
   const pod = findRunningPod(pods, namespace, name)

@@ -35,15 +35,6 @@ export interface ResourceReader<T extends ResourceObject> {
   subscribe(listener: (change: ResourceChange<T>) => void): Unsubscribe
 }
 
-export interface ShownKind<T extends ResourceObject> {
-  readonly reader: ResourceReader<T>
-  /**
-   * Resolves when the objects can be listed, after some seconds at the latest: a podd that has just started must not
-   * look like one without pods.
-   */
-  readonly whenListed: () => Promise<void>
-}
-
 /** The results of a pod's probes; answers at once, from memory. */
 interface ProbeReader {
   listProbes(uid: PodUid): readonly ProbeReportObject[]
@@ -157,7 +148,12 @@ export interface PageReader {
 
 /** All that the API reads and calls. */
 export interface ApiReaders {
-  readonly resources: { readonly [Name in keyof ServedResources]: ShownKind<ServedResources[Name]> }
+  readonly resources: { readonly [Name in keyof ServedResources]: ResourceReader<ServedResources[Name]> }
+  /**
+   * Resolves when the objects can be listed, after some seconds at the latest: a podd that has just started must not
+   * look like one without pods.
+   */
+  whenListed(resource: keyof ServedResources): Promise<void>
   readonly status: StatusReader
   readonly health: HealthReader
   readonly probes: ProbeReader

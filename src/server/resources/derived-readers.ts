@@ -12,11 +12,15 @@ const leaseNamespace = 'kube-node-lease'
 /** With the node's lease among those that clients wrote. */
 export function withNodeLease(readers: ApiReaders, clock: Pick<Clock, 'wallMs'>): ApiReaders {
   const { leases, nodes } = readers.resources
-  const reader = joinReaders(nodeLeaseReader(nodes.reader, clock), leases.reader)
-  const whenListed = async (): Promise<void> => {
-    await Promise.all([leases.whenListed(), nodes.whenListed()])
+  const all = joinReaders(nodeLeaseReader(nodes, clock), leases)
+  return {
+    ...readers,
+    resources: { ...readers.resources, leases: all },
+    async whenListed(resource) {
+      await readers.whenListed(resource)
+      if (resource === 'leases') await readers.whenListed('nodes')
+    },
   }
-  return { ...readers, resources: { ...readers.resources, leases: { reader, whenListed } } }
 }
 
 /**

@@ -1,11 +1,11 @@
 import { definitionKind, regardingEventKind, toRegardingEvent } from '../../api/derived-kinds.ts'
 import { qualifiedResource } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
-import type { RoutedKind } from '../../api/served-kind.ts'
+import type { RoutedKind, ServedResources } from '../../api/served-kind.ts'
 import { servedKinds } from '../../api/served-kinds.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { ApiError, objectNotFound } from '../requests/api-error.ts'
-import type { ApiReaders, ResourceReader, ShownKind } from '../requests/readers.ts'
+import type { ApiReaders, ResourceReader } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
 import { booleanParam, get } from '../requests/route.ts'
 import type { ApiResponse } from '../requests/request.ts'
@@ -23,7 +23,7 @@ interface Served {
   readonly kind: RoutedKind
   readonly root: string
   readonly reader: ResourceReader<ResourceObject>
-  readonly whenListed: ShownKind<ResourceObject>['whenListed']
+  readonly whenListed: () => Promise<void>
   readonly lines: WatchLines
   readonly random: RandomSource
 }
@@ -38,21 +38,17 @@ export function resourceRoutes(
   random: RandomSource,
 ): readonly Route[] {
   const { events, nodes } = readers.resources
-  const serve = (
-    kind: RoutedKind,
-    root: string,
-    reader: Served['reader'],
-    { whenListed }: Pick<Served, 'whenListed'>,
-  ) => routesOf({ kind, root, reader, whenListed, lines, random })
+  const serve = (kind: RoutedKind, root: string, reader: Served['reader'], resource: keyof ServedResources) =>
+    routesOf({ kind, root, reader, whenListed: () => readers.whenListed(resource), lines, random })
   return [
     ...servedKinds.flatMap((kind) => {
-      const shown = readers.resources[kind.resource]
-      const routes = serve(kind, kind.root, shown.reader, shown)
+      const reader = readers.resources[kind.resource]
+      const routes = serve(kind, kind.root, reader, kind.resource)
       if (kind.tableRoot === kind.root) return routes
-      return routes.concat(serve(kind, kind.tableRoot, mapReader(shown.reader, redactSecret), shown))
+      return routes.concat(serve(kind, kind.tableRoot, mapReader(reader, redactSecret), kind.resource))
     }),
-    ...serve(regardingEventKind, regardingEventKind.root, mapReader(events.reader, toRegardingEvent), events),
-    ...serve(definitionKind, definitionKind.root, emptyReader(nodes.reader), nodes),
+    ...serve(regardingEventKind, regardingEventKind.root, mapReader(events, toRegardingEvent), 'events'),
+    ...serve(definitionKind, definitionKind.root, emptyReader(nodes), 'nodes'),
   ]
 }
 

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { allContainerNames, containerNames, containerStatuses } from '../../api/pod-summary.ts'
 import type { PodObject } from '../../api/resource.ts'
-import type { Clock } from '../../base/clock.ts'
 import { shouldRestart } from '../../decide/plan/backoff.ts'
 import { mayRestartAll } from '../../decide/plan/restart-request.ts'
 import { listRemovedPods } from '../../logs/container-log-directories.ts'
@@ -14,7 +13,7 @@ import type { ContainerStatus } from '../../pod/state/status.ts'
 import { podLogDirectory } from '../../translate/identity.ts'
 import { ApiError, invalidOptions } from '../requests/api-error.ts'
 import type { OptionFault } from '../requests/api-error.ts'
-import type { ApiReaders, ResourceReader } from '../requests/readers.ts'
+import type { ResourceReader } from '../requests/readers.ts'
 import { booleanParam, integerParam, timeParam } from '../requests/route.ts'
 import type { Call } from '../requests/route.ts'
 import { findRunningPod } from './pod-target.ts'
@@ -33,57 +32,51 @@ interface LogRequest {
   readonly limitBytes: number | undefined
 }
 
-/** Reads the logs of pods; the checks and messages are the kubelet's (pkg/kubelet/kubelet_pods.go, 1.36). */
-export class PodLogs {
-  readonly #podLogsDir: string
-  readonly #pods: Pick<ResourceReader<PodObject>, 'list' | 'subscribe'>
-  readonly #clock: Clock
+/**
+ * Opens the requested log, of an existing pod or, where its logs are kept, of a removed one: of the last one where several
+ * had that name, and without waiting for more lines. The checks and messages are the kubelet's (pkg/kubelet/kubelet_pods.go,
+ * 1.36). Throws ApiError, or PoddError LOG_WATCH; errors of the file system are thrown while the chunks are read.
+ */
+export async function openLog(
+  pods: PodReader,
+  podLogsDir: string,
+  { names: [namespace = '', name = ''], query, clock, signal }: Omit<Call, 'request'>,
+): Promise<{ readonly body: AsyncIterable<Uint8Array>; readonly follow: boolean }> {
+  const request = readLogQuery(query, name, clock.wallMs())
+  const { follow } = request
+  const isGone = !pods
+    .list()
+    .some(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
+  const removed = isGone ? await findRemovedLog(podLogsDir, { namespace, name }, request) : undefined
+  if (removed !== undefined)
+    return { body: readInstance(removed.directory, removed.restartCount, request), follow }
+  // While its successor is being prepared, the old pod has the logs.
+  const pod = findRunningPod(pods, namespace, name)
+  const container = findContainerName(pod, request.container)
+  const directory = `${podLogDirectory(podLogsDir, pod.metadata)}/${container}`
+  const restartCount = await chooseInstance(pod, container, request, directory)
+  if (!follow || request.previous) return { body: readInstance(directory, restartCount, request), follow }
+  checkLogWatch(directory)
+  const lifetime = lifetimeOf(pods, pod.metadata.uid, container)
+  const chunks = followLog({ directory, restartCount, options: request, lifetime, clock, signal })
+  return { body: limit(chunks, request.limitBytes), follow }
+}
 
-  constructor(podLogsDir: string, pods: Pick<ResourceReader<PodObject>, 'list' | 'subscribe'>, clock: Clock) {
-    this.#podLogsDir = podLogsDir
-    this.#pods = pods
-    this.#clock = clock
-  }
+type PodReader = Pick<ResourceReader<PodObject>, 'list' | 'subscribe'>
 
-  /** Throws ApiError, or PoddError LOG_WATCH; errors of the file system are thrown while the chunks are read. */
-  async read(pod: PodObject, request: LogRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-    const container = findContainerName(pod, request.container)
-    const directory = `${podLogDirectory(this.#podLogsDir, pod.metadata)}/${container}`
-    const restartCount = await chooseInstance(pod, container, request, directory)
-    if (!request.follow || request.previous) return readInstance(directory, restartCount, request)
-    checkLogWatch(directory)
-    const [lifetime, clock] = [this.#lifetime(pod, container), this.#clock]
-    const chunks = followLog({ directory, restartCount, options: request, lifetime, clock, signal })
-    return limit(chunks, request.limitBytes)
-  }
-
-  /**
-   * The kept log of a removed pod, of the last one where several had that name; undefined where none is kept. It gets
-   * no more lines: following it stops at its end. Throws ApiError.
-   */
-  async readRemoved(
-    pod: { readonly namespace: string; readonly name: string },
-    request: LogRequest,
-  ): Promise<AsyncIterable<Uint8Array> | undefined> {
-    const found = await findRemovedLog(this.#podLogsDir, pod, request)
-    return found && readInstance(found.directory, found.restartCount, request)
-  }
-
-  #lifetime(pod: PodObject, container: string): LogLifetime {
-    const pods = this.#pods
-    const { uid } = pod.metadata
-    return {
-      isOver() {
-        const now = pods.list().find((other) => other.metadata.uid === uid)
-        return now === undefined || !mayRunAgain(now, container)
-      },
-      watch: (listener) =>
-        pods.subscribe((change) => {
-          if (change.object.metadata.uid === uid) listener()
-        }),
-    }
+function lifetimeOf(pods: PodReader, uid: string, container: string): LogLifetime {
+  return {
+    isOver() {
+      const now = pods.list().find((other) => other.metadata.uid === uid)
+      return now === undefined || !mayRunAgain(now, container)
+    },
+    watch: (listener) =>
+      pods.subscribe((change) => {
+        if (change.object.metadata.uid === uid) listener()
+      }),
   }
 }
+
 function readInstance(
   directory: string,
   restartCount: number,
@@ -91,6 +84,7 @@ function readInstance(
 ): AsyncIterable<Uint8Array> {
   return limit(readLog(directory, restartCount, request), request.limitBytes)
 }
+
 /** The one asked for, or the only main one (`pkg/registry/core/pod/strategy.go` validateContainer, 1.36). */
 export function findContainerName(pod: PodObject, wanted: string | undefined): string {
   const all = allContainerNames(pod)
@@ -179,26 +173,6 @@ async function* limit(
     leftBytes -= chunk.length
     if (leftBytes <= 0) return
   }
-}
-
-/**
- * Opens the requested log, of an existing pod or, where its logs are kept, of a removed one. Throws ApiError, or
- * PoddError LOG_WATCH; errors of the file system are thrown while the chunks are read.
- */
-export async function openLog(
-  { resources }: Pick<ApiReaders, 'resources'>,
-  logs: PodLogs,
-  { names: [namespace = '', name = ''], query, clock, signal }: Omit<Call, 'request'>,
-): Promise<{ readonly body: AsyncIterable<Uint8Array>; readonly follow: boolean }> {
-  const { reader } = resources.pods
-  const request = readLogQuery(query, name, clock.wallMs())
-  const isGone = !reader
-    .list()
-    .some(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
-  const removed = isGone ? await logs.readRemoved({ namespace, name }, request) : undefined
-  // While its successor is being prepared, the old pod has the logs.
-  const body = removed ?? (await logs.read(findRunningPod(reader, namespace, name), request, signal))
-  return { body, follow: request.follow }
 }
 
 /** `?stream=`, and which stream of the log it is. */

@@ -11,15 +11,14 @@ import type { ApiResponse } from '../requests/request.ts'
 import type { Call, Route } from '../requests/route.ts'
 import { parseLabelSelector } from '../resources/list-options.ts'
 import { openLog } from './pod-logs.ts'
-import type { PodLogs } from './pod-logs.ts'
 import { findRunningPod } from './pod-target.ts'
 
 /** The routes of a pod's subresources: logs, metrics, and streams that need an upgraded connection. */
-export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] {
+export function podRoutes(readers: ApiReaders, podLogsDir: string): readonly Route[] {
   const metrics = async (call: Call): Promise<ApiResponse> =>
     jsonResponse(await readPodMetrics(readers, call))
   const log = async (call: Call): Promise<ApiResponse> => {
-    const { body, follow } = await openLog(readers, logs, call)
+    const { body, follow } = await openLog(readers.resources.pods, podLogsDir, call)
     // The head tells a client that follows a log that it was found, also while the container is silent.
     const headFirst = follow
     return { status: 200, contentType: 'text/plain; charset=utf-8', body, headFirst, mayWait: true }
@@ -56,7 +55,7 @@ async function readPodMetrics(
   { names: [namespace, name], query, signal }: Call,
 ): Promise<PodMetrics | PodMetricsList> {
   const hasLabels = parseLabelSelector(query.get('labelSelector') ?? '')
-  const all = resources.pods.reader.list()
+  const all = resources.pods.list()
   const pods = all
     .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
     .filter(({ metadata }) => name === undefined || metadata.name === name)
@@ -96,11 +95,12 @@ function listPodMetrics(pods: readonly PodObject[], usage: readonly ContainerUsa
 
 /** The host's usage, for `kubectl top nodes`. Throws ApiError NotFound for a name that isn't the host's. */
 async function readNodeMetrics(
-  { resources, reach }: ApiReaders,
+  readers: ApiReaders,
   { names: [name], signal }: Call,
 ): Promise<NodeMetrics | NodeMetricsList> {
-  await resources.nodes.whenListed()
-  const [node] = resources.nodes.reader.list()
+  await readers.whenListed('nodes')
+  const { resources, reach } = readers
+  const [node] = resources.nodes.list()
   if (name !== undefined && node?.metadata.name !== name) throw notFound('nodes.metrics.k8s.io', name)
   if (node === undefined) throw new ApiError(503, 'the node is not known yet')
   const usage = await reach.nodeUsage(signal)
@@ -131,7 +131,7 @@ export function proxyRoutes({ resources }: Pick<ApiReaders, 'resources'>): reado
     const { pathname, search } = readTarget(request.target)
     const { parseProxyName, proxyAddress, proxyRequest } = await import('./proxy-request.ts')
     const name = parseProxyName(text)
-    const pod = findRunningPod(resources.pods.reader, namespace, name.name)
+    const pod = findRunningPod(resources.pods, namespace, name.name)
     const address = proxyAddress(pod, name)
     // With its escapes, as the server in the pod reads them.
     const segments = pathname.split('/')

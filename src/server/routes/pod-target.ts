@@ -3,18 +3,25 @@ import type { PodObject } from '../../api/resource.ts'
 import { ApiError, objectNotFound } from '../requests/api-error.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 
-/** Finds the running pod of a name: while its successor is being prepared, that is the old one. Throws ApiError. */
-export function findRunningPod(
-  pods: Pick<ResourceReader<PodObject>, 'list'>,
+type PodReader = Pick<ResourceReader<PodObject>, 'list'>
+
+/** The pods of a name: one, and its replacement after it. Throws ApiError NotFound where there is none. */
+export function findPods(
+  pods: PodReader,
   namespace: string,
   name: string,
-): PodObject {
-  const namesakes = pods
+): readonly [PodObject, ...PodObject[]] {
+  const [first, ...others] = pods
     .list()
-    .filter((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name)
-  const found = namesakes.findLast(({ status }) => status.phase !== 'Pending') ?? namesakes.at(-1)
-  if (found === undefined) throw objectNotFound('pods', pods.list(), { namespace, name })
-  return found
+    .filter(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
+  if (first === undefined) throw objectNotFound('pods', pods.list(), { namespace, name })
+  return [first, ...others]
+}
+
+/** Finds the running pod of a name: while its successor is being prepared, that is the old one. Throws ApiError. */
+export function findRunningPod(pods: PodReader, namespace: string, name: string): PodObject {
+  const found = findPods(pods, namespace, name)
+  return found.findLast(({ status }) => status.phase !== 'Pending') ?? found.at(-1) ?? found[0]
 }
 
 /** The waiting reason of a created container, which runs while its postStart hook isn't done. */

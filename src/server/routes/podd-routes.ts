@@ -1,12 +1,12 @@
 import { selectUnits } from '../../api/sources.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import { ApiError, objectNotFound } from '../requests/api-error.ts'
+import { ApiError } from '../requests/api-error.ts'
 import type { ApiReaders, SourceControl, UnitControl } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse } from '../requests/request.ts'
 import { get, integerParam, post, withPods } from '../requests/route.ts'
 import type { Call, Route } from '../requests/route.ts'
-import { findRunningPod } from './pod-target.ts'
+import { findPods, findRunningPod } from './pod-target.ts'
 
 /** podd's own routes, except those of images. */
 export function poddRoutes(readers: ApiReaders): readonly Route[] {
@@ -39,10 +39,9 @@ function listProbes(
   { resources, probes }: ApiReaders,
   { names: [namespace = '', name = ''] }: Call,
 ): ApiResponse {
-  const all = resources.pods.reader.list()
-  const found = all.findLast(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
-  if (found === undefined) throw objectNotFound('pods', all, { namespace, name })
-  return jsonResponse(probes.listProbes(found.metadata.uid))
+  const found = findPods(resources.pods, namespace, name)
+  const { metadata } = found.at(-1) ?? found[0]
+  return jsonResponse(probes.listProbes(metadata.uid))
 }
 
 /** Throws ApiError Conflict for a pod or container that can't be restarted in its state. */
@@ -50,7 +49,7 @@ async function restartPod(
   { resources, reach }: ApiReaders,
   { query, names: [namespace = '', name = ''] }: Call,
 ): Promise<ApiResponse> {
-  const pod = findRunningPod(resources.pods.reader, namespace, name)
+  const pod = findRunningPod(resources.pods, namespace, name)
   const wanted = query.getAll('container')
   try {
     const containers = await reach.restart(pod.metadata.uid, wanted.length === 0 ? undefined : wanted)
@@ -67,9 +66,7 @@ function shortenGrace(
 ): ApiResponse {
   const graceSeconds = integerParam(query, 'gracePeriodSeconds') ?? 0
   if (graceSeconds < 0) throw new ApiError(400, 'gracePeriodSeconds must not be negative')
-  const all = resources.pods.reader.list()
-  const found = all.filter(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
-  if (found.length === 0) throw objectNotFound('pods', all, { namespace, name })
+  const found = findPods(resources.pods, namespace, name)
   const ending = found.filter(({ metadata }) => writer?.shortenGrace(metadata.uid, graceSeconds) === true)
   if (ending.length === 0) throw new ApiError(409, `pod ${JSON.stringify(name)} does not terminate`)
   return jsonResponse({ ending: ending.length })

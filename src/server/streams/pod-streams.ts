@@ -23,7 +23,6 @@ import { booleanParam, countParam, findRoute, readTarget } from '../requests/rou
 import type { ApiRequest, OpenedStream } from '../requests/request.ts'
 import type { Route } from '../requests/route.ts'
 import { findContainerName, openLog } from '../routes/pod-logs.ts'
-import type { PodLogs } from '../routes/pod-logs.ts'
 import { findRunningContainer, findRunningPod, notRunning } from '../routes/pod-target.ts'
 import { normalClosure, readMessages, sendMessage, whenClosed } from './web-socket-messages.ts'
 import { acceptWebSocket, checkHandshake } from './web-socket.ts'
@@ -56,13 +55,17 @@ interface StreamRoute extends Pick<Route, 'method' | 'pattern'> {
  * rejected client retries with SPDY/3.1 and shows the second response, which is the same.
  */
 export class PodStreams {
-  readonly #readers: Pick<ApiReaders, 'resources' | 'reach'>
-  readonly #logs: PodLogs
+  readonly #readers: Pick<ApiReaders, 'resources' | 'whenListed' | 'reach'>
+  readonly #podLogsDir: string
   readonly #clock: Clock
 
-  constructor(readers: Pick<ApiReaders, 'resources' | 'reach'>, logs: PodLogs, clock: Clock) {
+  constructor(
+    readers: Pick<ApiReaders, 'resources' | 'whenListed' | 'reach'>,
+    podLogsDir: string,
+    clock: Clock,
+  ) {
     this.#readers = readers
-    this.#logs = logs
+    this.#podLogsDir = podLogsDir
     this.#clock = clock
   }
 
@@ -75,7 +78,7 @@ export class PodStreams {
     const url = readTarget(request.target)
     const { route, names } = findRoute(this.#routes(), request.method, url.pathname)
     const [namespace = '', name = ''] = names
-    await this.#readers.resources.pods.whenListed()
+    await this.#readers.whenListed('pods')
     const serve = await route.prepare({ request, connection, namespace, name, query: url.searchParams })
     const protocol = chooseProtocol(request.headers['sec-websocket-protocol'], route.protocols)
     if (!isWebSocket(request.headers.upgrade) || protocol === undefined) {
@@ -117,7 +120,7 @@ export class PodStreams {
 
   async #log({ request, connection, namespace, name, query }: Opening): Promise<Serve> {
     const call = { names: [namespace, name], query, clock: this.#clock, signal: request.signal }
-    const { body } = await openLog(this.#readers, this.#logs, call)
+    const { body } = await openLog(this.#readers.resources.pods, this.#podLogsDir, call)
     return async (protocol) => {
       const { serveLog } = await import('./serve-streams.ts')
       const socket = await acceptWebSocket(request, connection, protocol)
@@ -151,7 +154,7 @@ export class PodStreams {
       spec: JsonObject | undefined,
     ) => Promise<RunningCommand>,
   ): Serve {
-    const pod = findRunningPod(this.#readers.resources.pods.reader, namespace, name)
+    const pod = findRunningPod(this.#readers.resources.pods, namespace, name)
     const container = findContainerName(pod, query.get('container') || undefined)
     const wanted = { ...readChoices(query), containerId: findRunningContainer(pod, container) }
     const wants = { stdout: booleanParam(query, 'stdout'), stderr: booleanParam(query, 'stderr') }
@@ -172,7 +175,7 @@ export class PodStreams {
 
   async #forward({ request, connection, namespace, name, query }: Opening): Promise<Serve> {
     const { resources, reach } = this.#readers
-    const find = () => findForwardedPod(resources.pods.reader, namespace, name)
+    const find = () => findForwardedPod(resources.pods, namespace, name)
     find()
     // Forwarding survives a restart or a new version of the pod: each connection goes to the current pod of that name.
     const dial = async (port: number): Promise<Duplex> =>

@@ -16,11 +16,11 @@ export function writeRoutes(
 ): readonly Route[] {
   const of = (kind: ServedKind, { clock }: Call): WrittenKind => ({
     kind,
-    reader: readers.resources[kind.resource].reader,
+    reader: readers.resources[kind.resource],
     writer,
-    namespaces: readers.resources.namespaces.reader,
-    runtimeClasses: readers.resources.runtimeclasses.reader,
-    priorityClasses: readers.resources.priorityclasses.reader,
+    namespaces: readers.resources.namespaces,
+    runtimeClasses: readers.resources.runtimeclasses,
+    priorityClasses: readers.resources.priorityclasses,
     clock,
     random,
   })
@@ -28,7 +28,7 @@ export function writeRoutes(
     method,
     pattern,
     async handle(call) {
-      await readers.resources[kind.resource].whenListed()
+      await readers.whenListed(kind.resource)
       return handlerOf(await load())(of(kind, call), call)
     },
   })

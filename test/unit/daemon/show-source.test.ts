@@ -13,10 +13,11 @@ const given: SourceSnapshot = {
 }
 
 const idle = { newest: undefined, errorsSinceMs: undefined, heldSinceMs: undefined, pending: undefined }
+const allMet = { names: [], failures: [] }
 
 describe('a source as it is shown', () => {
   it('was not read yet', () => {
-    expect(showSource(fleet, undefined, idle, { mode: 'poll' })).toEqual({
+    expect(showSource(fleet, undefined, idle, { mode: 'poll' }, allMet)).toEqual({
       apiVersion: 'podd.dev/v1',
       kind: 'Source',
       metadata: { name: 'http:fleet' },
@@ -36,7 +37,7 @@ describe('a source as it is shown', () => {
 
   it('is followed, by its revision and its last answer', () => {
     const report = { mode: 'push', hash: 'abc', etag: '"1"', answeredAtMs: 1000 } as const
-    expect(showSource(fleet, given, idle, report).status).toMatchObject({
+    expect(showSource(fleet, given, idle, report, allMet).status).toMatchObject({
       state: 'Following',
       mode: 'push',
       hash: 'abc',
@@ -54,7 +55,8 @@ describe('a source as it is shown', () => {
     } as const
     const report = { mode: 'poll', failure: { message: problem.message, sinceMs: 2000 } } as const
     expect(
-      showSource(fleet, { ...given, problems: [problem] }, { ...idle, errorsSinceMs: 3000 }, report).status,
+      showSource(fleet, { ...given, problems: [problem] }, { ...idle, errorsSinceMs: 3000 }, report, allMet)
+        .status,
     ).toMatchObject({
       state: 'Failing',
       errors: 1,
@@ -74,7 +76,7 @@ describe('a source as it is shown', () => {
       heldSinceMs: 1000,
       pending,
     }
-    expect(showSource(fleet, given, state, { mode: 'watch' }).status).toMatchObject({
+    expect(showSource(fleet, given, state, { mode: 'watch' }, allMet).status).toMatchObject({
       state: 'Held',
       heldSince: '1970-01-01T00:00:01Z',
       errors: 1,
