@@ -1,6 +1,5 @@
 /* A text taken apart into YAML and JSON documents, with the places of their fields. */
 import type { Alias, Document } from 'yaml'
-import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import type { FieldPath } from '../schema/issues.ts'
 import { countUpTo, findTextFault, splitJson } from './text-faults.ts'
@@ -50,7 +49,7 @@ export function readJsonDocument(text: string): RawDocument | undefined {
   if (!/^\s*\{/.test(text)) return undefined
   try {
     const value: Json = JSON.parse(text)
-    if (countKeys(value) !== countKeyTokens(text)) return undefined
+    if (findDuplicateFields(text).length > 0) return undefined
     return { kind: 'read', value, changedKeys: [], locate: () => undefined, textOf: () => undefined }
   } catch {
     // Not JSON, or nested too deeply for the stack; the YAML reader reports which, and where.
@@ -58,32 +57,51 @@ export function readJsonDocument(text: string): RawDocument | undefined {
   }
 }
 
-function countKeys(value: Json): number {
-  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + countKeys(item), 0)
-  if (!isJsonObject(value)) return 0
-  return Object.values(value).reduce<number>((sum, item) => sum + 1 + countKeys(item), 0)
-}
+/** More of them say nothing more. */
+const maxFound = 20
 
-/** Strings followed by a colon, in a text that is known to be JSON. */
-function countKeyTokens(text: string): number {
-  let count = 0
-  let at = text.indexOf('"')
-  while (at >= 0) {
-    let end = text.indexOf('"', at + 1)
-    while (isEscaped(text, end)) end = text.indexOf('"', end + 1)
-    let next = end + 1
-    while (/\s/.test(text.charAt(next))) next += 1
-    if (text[next] === ':') count += 1
-    at = text.indexOf('"', next)
+type Level = { readonly keys: Set<string>; key: string } | { index: number }
+
+/** One that does not end is none in JSON, and costs no more than others. */
+const token = /"(?:[^"\\]|\\.)*"?|[{}[\],]/gsu
+
+/**
+ * The fields that stand twice in an object of a JSON text, as `data.a` or `spec.containers[0].image`: of these a parser
+ * takes the last one. The text must be well-formed.
+ */
+export function findDuplicateFields(text: string): readonly string[] {
+  const levels: Level[] = []
+  const found = new Set<string>()
+  let isKey = false
+  for (const [piece] of text.matchAll(token)) {
+    const level = levels.at(-1)
+    if (piece === '{') {
+      levels.push({ keys: new Set(), key: '' })
+      isKey = true
+    } else if (piece === '[') levels.push({ index: 0 })
+    else if (piece === '}' || piece === ']') {
+      levels.pop()
+      isKey = false
+    } else if (piece === ',') {
+      if (level !== undefined && 'index' in level) level.index += 1
+      isKey = level !== undefined && 'keys' in level
+    } else if (isKey && level !== undefined && 'keys' in level) {
+      const key: unknown = JSON.parse(piece)
+      level.key = String(key)
+      if (level.keys.has(level.key)) found.add(pathOf(levels))
+      level.keys.add(level.key)
+      isKey = false
+      if (found.size >= maxFound) break
+    }
   }
-  return count
+  return [...found]
 }
 
-/** Whether an odd number of backslashes stands before `index`. */
-function isEscaped(text: string, index: number): boolean {
-  let start = index
-  while (text[start - 1] === '\\') start -= 1
-  return (index - start) % 2 === 1
+function pathOf(levels: readonly Level[]): string {
+  return levels
+    .map((level) => ('index' in level ? `[${level.index}]` : `.${level.key}`))
+    .join('')
+    .slice(1)
 }
 
 /**

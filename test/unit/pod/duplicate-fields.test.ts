@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { findDuplicateFields } from '../../../src/server/requests/read-object.ts'
+import { findDuplicateFields } from '../../../src/pod/decode/read-documents.ts'
 
 it.each<[string, readonly string[]]>([
   ['{}', []],
