@@ -12,6 +12,7 @@ import type { PodAssembly } from '../control/assemble.ts'
 import { followNameJob } from '../control/node/follow-host.ts'
 import type { NodeJob } from '../control/node/node-jobs.ts'
 import type { UsageSource } from '../control/serving/usage-history.ts'
+import { judgeHealth } from '../decide/node/judge-health.ts'
 import { readHostname } from '../host/facts/host-info.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
 import { watchNames } from '../host/watch-names.ts'
@@ -19,7 +20,7 @@ import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import type { ApiServer } from '../server/api-server.ts'
 import type { ServedPort } from '../server/http/listen.ts'
 import type { PageReader } from '../server/requests/readers.ts'
-import { memoryJobs, watchSelf } from './watch-self.ts'
+import { memoryJobs, selfCheckJob, serviceStatus } from './watch-self.ts'
 
 /** The process that podd is. */
 interface OwnProcess {
@@ -44,15 +45,26 @@ export function createDaemonJobs(own: OwnProcess): readonly NodeJob[] {
   const { config, assembly, manager, server, socketPath, restarts, restart, signal, clock, logger } = own
   const { events, pods, hostName } = assembly
   return [
-    watchSelf(
-      assembly,
-      manager,
-      config.daemonMemoryLimitBytes,
-      restarts,
-      (count) => restart(count, 'podd restarts because it uses too much memory'),
+    selfCheckJob({
+      checks: () => judgeHealth(pods.healthFacts),
+      watchdog:
+        manager?.watchdogMs === undefined
+          ? undefined
+          : {
+              periodMs: manager.watchdogMs,
+              feed: () => manager.notify('WATCHDOG=1', serviceStatus(assembly)),
+            },
+      memory: {
+        residentBytes: () => process.memoryUsage.rss(),
+        limitBytes: config.daemonMemoryLimitBytes,
+        restarts,
+        isBusy: () => pods.node.drain.isDraining,
+        restart: (count) => restart(count, 'podd restarts because it uses too much memory'),
+      },
+      events,
       clock,
       logger,
-    ),
+    }),
     keepSocketJob({
       path: socketPath,
       renew: () => server.renewSocket(),

@@ -9,44 +9,6 @@ import type { HealthCheck } from '../decide/node/judge-health.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 
-/**
- * podd's check of itself, as a job of the node, which tells the service manager that podd is alive.
- * @param manager undefined without a service manager
- * @param restarts how many restarts for its memory led to this podd, one after the other
- * @param restart restarts podd; the pods keep running
- */
-export function watchSelf(
-  assembly: Pick<PodAssembly, 'pods' | 'events'>,
-  manager: ServiceManager | undefined,
-  limitBytes: number,
-  restarts: number,
-  restart: (restarts: number) => void,
-  clock: Clock,
-  logger: Logger,
-): NodeJob {
-  const { pods, events } = assembly
-  return selfCheckJob({
-    checks: () => judgeHealth(pods.healthFacts),
-    watchdog:
-      manager?.watchdogMs === undefined
-        ? undefined
-        : {
-            periodMs: manager.watchdogMs,
-            feed: () => manager.notify('WATCHDOG=1', serviceStatus(assembly)),
-          },
-    memory: {
-      residentBytes: () => process.memoryUsage.rss(),
-      limitBytes,
-      restarts,
-      isBusy: () => pods.node.drain.isDraining,
-      restart,
-    },
-    events,
-    clock,
-    logger,
-  })
-}
-
 /** None where V8 runs without `--expose-gc`. */
 export function memoryJobs(clock: Clock): readonly NodeJob[] {
   const collect = globalThis.gc
