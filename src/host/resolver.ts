@@ -1,14 +1,13 @@
 /* The host's resolver: what it is now, and when it may have changed. */
-import { watch } from 'node:fs'
 import { readlink } from 'node:fs/promises'
-import { basename, dirname, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { sleepUnlessAborted } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
-import { errorCode } from '../base/errors.ts'
 import { parseResolvConf, selectHostResolver } from '../translate/network.ts'
 import type { ResolvConf } from '../translate/network.ts'
 import { readIfExists } from '../base/atomic-file.ts'
 import { whenAborted } from '../base/waits.ts'
+import { watchNames } from './watch-names.ts'
 
 export const systemdResolvPath = '/run/systemd/resolve/resolv.conf'
 
@@ -44,8 +43,9 @@ export async function followResolver(
   while (!signal.aborted) {
     const round = new AbortController()
     const until = AbortSignal.any([signal, round.signal])
-    const names = await watchedNames([path, systemdResolvPath])
-    for (const [directory, files] of names) watchDirectory(directory, files, () => round.abort(), until)
+    const paths = await pathsBehind([path, systemdResolvPath])
+    // One that can't be watched is covered by the periodic job.
+    watchNames([...paths], () => round.abort(), until)
     // Called once the watch is set up, so that no change is missed.
     onHint()
     await whenAborted(until)
@@ -53,22 +53,17 @@ export async function followResolver(
   }
 }
 
-/** By directory, the names that matter in it. For a directory that doesn't exist, its parent is watched. */
-async function watchedNames(paths: readonly string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
-  const names = new Map<string, Set<string>>()
-  const add = (path: string): void => {
-    const known = names.get(dirname(path)) ?? new Set()
-    names.set(dirname(path), known.add(basename(path)))
-  }
+/** These paths, all that they link to, and the directories above: one that doesn't exist is told of by its parent. */
+async function pathsBehind(paths: readonly string[]): Promise<ReadonlySet<string>> {
+  const found = new Set<string>()
   for (const path of paths) {
     let step: string | undefined = path
     for (let links = 0; step !== undefined && links < maxLinks; links += 1) {
-      add(step)
-      for (let above = dirname(step); above !== dirname(above); above = dirname(above)) add(above)
+      for (let at = step; at !== dirname(at); at = dirname(at)) found.add(at)
       step = await linkTarget(step)
     }
   }
-  return names
+  return found
 }
 
 async function linkTarget(path: string): Promise<string | undefined> {
@@ -77,22 +72,5 @@ async function linkTarget(path: string): Promise<string | undefined> {
   } catch {
     // No symlink, or it doesn't exist: the chain ends here.
     return undefined
-  }
-}
-
-/** A directory that can't be watched is covered by the periodic job. */
-function watchDirectory(
-  directory: string,
-  names: ReadonlySet<string>,
-  onChange: () => void,
-  signal: AbortSignal,
-): void {
-  try {
-    const watcher = watch(directory, { persistent: false, signal }, (_, name) => {
-      if (name !== null && names.has(name)) onChange()
-    })
-    watcher.on('error', () => watcher.close())
-  } catch (error) {
-    if (errorCode(error) === undefined) throw error
   }
 }

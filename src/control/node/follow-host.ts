@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import { readNodeAddress, untilAddressesChange } from '../../host/addresses.ts'
+import { readNodeAddress } from '../../host/addresses.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { podResolvConf } from '../../translate/network.ts'
 import type { PodEnv } from '../pod/env.ts'
@@ -114,22 +114,16 @@ export function followNameJob(options: {
 
 /** The interval of checks for a changed address. */
 const maxAgeMs = 5_000
-/** An interface without carrier counts as one without addresses, and doesn't lose them. */
-const freshMs = 60_000
 
 /** The host's addresses, cached for a short time. */
 export function nodeAddresses(clock: Clock): () => readonly string[] {
-  const readAddress = untilAddressesChange(() => readNodeAddress())
   let addresses: readonly string[] = []
   let readAtMs = -Infinity
-  let freshAtMs = -Infinity
   return () => {
     const nowMs = clock.monotonicMs()
     if (nowMs - readAtMs > maxAgeMs) {
-      const isFresh = nowMs - freshAtMs >= freshMs
-      addresses = [readAddress({ isFresh })]
+      addresses = [readNodeAddress()]
       readAtMs = nowMs
-      if (isFresh) freshAtMs = nowMs
     }
     return addresses
   }

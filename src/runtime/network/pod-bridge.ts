@@ -3,7 +3,6 @@ import { networkInterfaces } from 'node:os'
 import { basename } from 'node:path'
 import { errorCode } from '../../base/errors.ts'
 import { readTextIfThere } from '../../base/read-bounded.ts'
-import { untilAddressesChange } from '../../host/addresses.ts'
 import { commandOutput } from '../../host/run-command.ts'
 import { readCniResults } from './cni-results.ts'
 import type { CniResult } from './cni-results.ts'
@@ -40,11 +39,7 @@ export function bridgeWish(
  * The actual state of the bridge and of these ends. Takes a few small reads of the kernel's files, and two for each end
  * that isn't attached.
  */
-export function readBridgeState(
-  bridgeName: string,
-  ports: readonly string[],
-  readAddresses = (): BridgeAddresses => addressesOf(bridgeName),
-): BridgeState {
+export function readBridgeState(bridgeName: string, ports: readonly string[]): BridgeState {
   const attached = attachedTo(bridgeName)
   const masters = new Map<string, string>()
   for (const port of ports) {
@@ -57,7 +52,7 @@ export function readBridgeState(
     bridge: isThere
       ? {
           isUp: (flags & isUpFlag) !== 0,
-          addresses: readAddresses(),
+          addresses: networkInterfaces()[bridgeName]?.map(({ address }) => address),
           routesLocalnet: read(`${settings}/ipv4/conf/${bridgeName}/route_localnet`) === '1',
         }
       : undefined,
@@ -78,13 +73,11 @@ export async function findBridgeFaults(places: BridgePlaces): Promise<readonly B
 /** Keeps the bridge of the pods' network, which other programs may remove, take down or strip of its addresses. */
 export class PodBridge {
   readonly #places: BridgePlaces
-  readonly #readAddresses: () => BridgeAddresses
   /** The state at the last check. */
   #wish: BridgeWish | undefined
 
   constructor(places: BridgePlaces) {
     this.#places = places
-    this.#readAddresses = untilAddressesChange(() => addressesOf(places.bridgeName))
   }
 
   /** Whether the state of the last check is unchanged. */
@@ -108,7 +101,7 @@ export class PodBridge {
 
   #plan(wish: BridgeWish): readonly BridgeRepair[] {
     const { bridgeName } = this.#places
-    return planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports, this.#readAddresses))
+    return planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports))
   }
 
   async #apply(repair: BridgeRepair): Promise<void> {
@@ -140,12 +133,6 @@ export class PodBridge {
       }
     }
   }
-}
-
-type BridgeAddresses = NonNullable<BridgeState['bridge']>['addresses']
-
-function addressesOf(bridgeName: string): BridgeAddresses {
-  return networkInterfaces()[bridgeName]?.map(({ address }) => address)
 }
 
 /** None where there is no such bridge. */
