@@ -378,11 +378,11 @@ const verdictWords = {
   superseded: 'Superseded',
 } as const
 
-function stateOfUnit({ active, base, pin, revisions }: UnitRecord): UnitObject['status']['state'] {
+function stateOfUnit({ active, pin, revisions }: UnitRecord): UnitObject['status']['state'] {
   if (pin !== undefined) return pin.why === 'requested' ? 'RollbackRequested' : 'RolledBack'
   const verdict = revisions.find(({ number }) => number === active)?.verdict
   if (verdict === 'failed') return 'Failed'
-  return active === base ? 'Healthy' : 'Progressing'
+  return verdict === 'healthy' ? 'Healthy' : 'Progressing'
 }
 
 /** The most problems that are shown of one text. */

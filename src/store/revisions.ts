@@ -11,11 +11,16 @@ import {
   writeInto,
 } from '../base/atomic-file.ts'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty } from '../base/json.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Migration } from '../base/state-file.ts'
 import { mapBounded } from '../base/waits.ts'
-import { pruneRevisions } from '../decide/updates/unit-revisions.ts'
+import {
+  hashContent,
+  hashTemplate,
+  isTemplateUnit,
+  pruneRevisions,
+} from '../decide/updates/unit-revisions.ts'
 import type {
   ContainerEvidence,
   Revision,
@@ -163,7 +168,7 @@ function parseKept(content: JsonObject): Kept | undefined {
   const read = revisions.flatMap((revision) => parseRevision(revision) ?? [])
   const has = (number: number): boolean => read.some((revision) => revision.number === number)
   if (read.length !== revisions.length || !has(offered) || !has(active)) return undefined
-  return {
+  const kept = {
     record: {
       source: name,
       unit,
@@ -177,6 +182,22 @@ function parseKept(content: JsonObject): Kept | undefined {
     },
     contents,
   }
+  return isTemplateUnit(kept.record) ? byTemplates(kept) : kept
+}
+
+/** Podds before, and older ones that were gone back to, know the revisions of a workload by all that was written. */
+function byTemplates({ record, contents }: Kept): Kept {
+  const hashOf = (hash: string): string => {
+    const manifest = jsonAt(listOrEmpty(jsonAt(contents[hash], 'documents'))[0], 'manifest')
+    return isJsonObject(manifest) ? hashContent([hashTemplate(manifest)]) : hash
+  }
+  const revisions = record.revisions.map((revision) => ({ ...revision, hash: hashOf(revision.hash) }))
+  const found = record.revisions.flatMap(({ hash }) => {
+    const content = contents[hash]
+    return content === undefined ? [] : [[hashOf(hash), content] as const]
+  })
+  // Of equal templates the newest has the annotations of their history.
+  return { record: { ...record, revisions }, contents: Object.fromEntries(found) }
 }
 
 /** A record in which two revisions differ for a reason that this podd doesn't know is one that somebody asked for. */

@@ -9,12 +9,15 @@ import {
   gives,
   hashContent,
   hashDocument,
+  hashTemplate,
   isJudged,
+  isTemplateUnit,
   isToGoBack,
   matchCopy,
   matchWritten,
   noteFailed,
   noteGone,
+  noteScale,
   offerContent,
   resumeUnit,
   revisionOf,
@@ -22,16 +25,16 @@ import {
   takeUp,
   unitsOf,
   writtenOf,
+  writtenTemplate,
 } from '../../decide/updates/unit-revisions.ts'
 import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
-import { isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
 import { kindOfSource } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
 import type { PodEnv } from '../pod/env.ts'
 import type { GateSettings, UnitVerdicts } from './unit-verdicts.ts'
-import { firstRetryMs, keepContent, longestRetryMs, setRecord, unitKey } from './units.ts'
+import { firstRetryMs, keepContent, keepOffered, longestRetryMs, setRecord, unitKey } from './units.ts'
 import type { SourceUnits, Unit, Units } from './units.ts'
 
 /**
@@ -92,9 +95,15 @@ export class UnitOffers {
       return
     }
     const nowMs = this.#env.clock.wallMs()
+    const template = isTemplateUnit({ source, unit: name }) ? documents[0] : undefined
+    const writtenWhole = isCopy ? undefined : writtenOf(documents)
+    const match = (known: UnitRecord, content: UnitContent): UnitContent =>
+      isCopy ? matchCopy(known, content) : matchWritten(known, content, writtenWhole)
     const whole = {
-      ...(await this.#hashesOf(documents)),
-      written: isCopy ? undefined : writtenOf(documents),
+      ...(template === undefined
+        ? await this.#hashesOf(documents)
+        : { hash: hashContent([hashTemplate(template.manifest)]) }),
+      written: template === undefined ? writtenWhole : writtenTemplate(template),
       signedBy: signersOf(documents),
       pods: this.#verdicts.podsOf(documents).length,
       sourceRevision: snapshot.revision,
@@ -103,36 +112,39 @@ export class UnitOffers {
     if (unit !== undefined) {
       const wasCopy = unit.isCopy && !isCopy
       const before = wasCopy ? completeCopy(unit.record, whole) : unit.record
-      const content = isCopy ? matchCopy(before, whole) : matchWritten(before, whole)
-      const next = offerContent(before, content, nowMs)
-      unit.offered = documents
+      const content = match(before, whole)
+      const offered = offerContent(before, content, nowMs)
+      const next = template === undefined ? offered : noteScale(offered, content)
+      const isScaled = template !== undefined && next.latest === unit.record.latest && !unit.isUnread
       unit.isCopy = isCopy
       if (wasCopy) {
         for (const hash of unit.copies) unit.contents.delete(hash)
         unit.copies.clear()
       }
-      keepContent(unit, content.hash, documents, isCopy && content !== whole)
-      if (next !== unit.record) {
-        const isOther = next.active !== unit.record.active
-        unit.isUnsaved = next.base !== undefined || unit.isKept || isWrittenWorkload(source, documents)
+      keepOffered(unit, content.hash, documents, isCopy && content !== whole)
+      const isOther = next.active !== unit.record.active
+      // Also where only labels and annotations of a workload changed: those of now stand in its history.
+      if (next !== unit.record || template !== undefined) {
+        unit.isUnsaved = next.base !== undefined || unit.isKept || template !== undefined
         if (isOther) this.#verdicts.setActive(unit, next, documents)
-        else setRecord(unit, next)
+        else if (next !== unit.record) setRecord(unit, next)
         this.#units.saveSoon()
-        if (isOther) return await this.#verdicts.begin(unit)
       }
+      if (isOther) return await this.#verdicts.begin(unit)
+      if (isScaled) await this.#verdicts.renew(unit)
       if (wasCopy && unit.record.active !== unit.record.offered) await this.#loadActive(unit, firstRetryMs)
       return
     }
     const found = this.#units.known.get(unitKey({ source, unit: name }))
     this.#units.known.delete(unitKey({ source, unit: name }))
-    const match = isCopy ? matchCopy : matchWritten
     const taken = found && takeUp(found, match(found, whole), nowMs)
     const earlier = taken ?? (await this.#takeRenamed({ snapshot, units }, name, whole, given))
     const content = earlier === undefined ? whole : match(earlier, whole)
-    const record =
+    const offered =
       earlier === undefined
         ? createUnitRecord({ source, unit: name }, content, nowMs)
         : offerContent(earlier, content, nowMs)
+    const record = template === undefined ? offered : noteScale(offered, content)
     const fresh: Unit = {
       record,
       changes: 0,
@@ -150,8 +162,8 @@ export class UnitOffers {
       isUnread: false,
       isActing: false,
       isKept: earlier !== undefined,
-      isUnsaved:
-        earlier === undefined ? isWrittenWorkload(source, documents) : record !== earlier || taken !== found,
+      // Clients go back to any template that it had (`kubectl rollout undo`), however it did: each is kept from the first on.
+      isUnsaved: earlier === undefined ? template !== undefined : record !== earlier || taken !== found,
     }
     keepContent(fresh, content.hash, documents, isCopy && content !== whole)
     units.set(name, fresh)
@@ -363,9 +375,4 @@ export class UnitOffers {
 
 function isSameList(before: readonly SourceDocument[], after: readonly SourceDocument[]): boolean {
   return before.length === after.length && before.every((document, at) => document === after[at])
-}
-
-/** Clients go back to any template that it had (`kubectl rollout undo`), however it did: each is kept from the first on. */
-function isWrittenWorkload(source: SourceName, documents: readonly SourceDocument[]): boolean {
-  return kindOfSource(source) === 'api' && !documents.some((document) => isPodDocument(document))
 }

@@ -1,4 +1,5 @@
 import { mapInTurns, PacedWork, TurnPace } from '../../base/clock.ts'
+import { sameData } from '../../base/json.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { renamePod } from '../../decide/sources/merge-snapshots.ts'
 import { judgesPods, judgeUnit, mayRollBack, trackPod } from '../../decide/updates/health-gate.ts'
@@ -140,6 +141,27 @@ export class UnitVerdicts {
     const judged = isJudged(record) ? await this.#selectJudged(unit, before) : undefined
     if (unit.changes !== changes) return
     unit.tracks.clear()
+    this.#judge(unit, judged)
+  }
+
+  /**
+   * A workload is to have other pods by the template that is active: it was scaled, say. What is known of those that stay
+   * counts on.
+   */
+  async renew(unit: Unit): Promise<void> {
+    const known = new Map(unit.judged?.map((judged) => [judged.key, judged]))
+    const tracks = new Map(unit.tracks)
+    unit.changes += 1
+    const { changes } = unit
+    await this.begin(unit)
+    if (unit.changes !== changes || unit.judged === undefined) return
+    const judged = unit.judged.map((each) => {
+      const before = known.get(each.key)
+      if (before === undefined || !sameData(before.document.manifest, each.document.manifest)) return each
+      const track = tracks.get(each.key)
+      if (track !== undefined) unit.tracks.set(each.key, track)
+      return { ...each, uidBefore: before.uidBefore, isTask: before.isTask }
+    })
     this.#judge(unit, judged)
   }
 

@@ -20,7 +20,7 @@ export const longestRetryMs = 600_000
 /** What goes forward and back together: its record, what it consists of, and how it is judged. */
 export interface Unit {
   record: UnitRecord
-  /** Rises with each change of the record but for what is forgotten. */
+  /** Rises with each change of the record but for what is forgotten, and where a workload is to have other pods by it. */
   changes: number
   /** What its source gives now. */
   offered: readonly SourceDocument[]
@@ -119,13 +119,9 @@ export class Units {
     const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
     // A file may have been renamed since.
     const path = kindOfSource(record.source) === 'file' ? record.unit : undefined
-    // A pod of the API is the object that it is now.
-    const newest = kindOfSource(record.source) === 'api' ? unit.offered[0] : undefined
-    const documents = [...kept.documents, ...secrets].map((document) =>
-      newest === undefined ? placedAt(document, path) : asWritten(document, newest),
-    )
+    const documents = [...kept.documents, ...secrets].map((document) => placedAt(document, path))
     keepContent(unit, hash, documents, kept.lacksSecrets)
-    return documents
+    return unit.contents.get(hash)
   }
 
   /** Saves what is not on the disk, in the background. */
@@ -219,14 +215,36 @@ export function forgetContents({ record, contents }: Unit): void {
 
 /** @param isCopy it was kept without Secrets */
 export function keepContent(
-  { contents, copies }: Unit,
+  unit: Unit,
   hash: string,
   documents: readonly SourceDocument[],
   isCopy: boolean,
 ): void {
-  contents.set(hash, documents)
-  if (isCopy) copies.add(hash)
-  else copies.delete(hash)
+  unit.contents.set(hash, asObjectNow(unit, documents))
+  if (isCopy) unit.copies.add(hash)
+  else unit.copies.delete(hash)
+}
+
+/** Its source gives these documents now. */
+export function keepOffered(
+  unit: Unit,
+  hash: string,
+  documents: readonly SourceDocument[],
+  isCopy: boolean,
+): void {
+  unit.offered = documents
+  for (const [each, earlier] of unit.contents) unit.contents.set(each, asObjectNow(unit, earlier))
+  keepContent(unit, hash, documents, isCopy)
+}
+
+/** What was written over the API is the object that it is now, also in an earlier version. */
+function asObjectNow(
+  { record, offered }: Unit,
+  documents: readonly SourceDocument[],
+): readonly SourceDocument[] {
+  const newest = kindOfSource(record.source) === 'api' ? offered[0] : undefined
+  if (newest === undefined || documents === offered) return documents
+  return documents.map((document) => asWritten(document, newest))
 }
 
 /** Those that were not kept without Secrets. */

@@ -1,11 +1,14 @@
 /*
- * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL. Which
- * of them its source offers, which one is active, which one it goes back to, and why these differ.
+ * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL; of what was
+ * written over the API a pod, or the template of a workload. Which of them its source offers, which one is active, which one it
+ * goes back to, and why these differ.
  */
 import { canonicalJson, jsonAt, sameData } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { keyOfObject } from '../../pod/objects/local-object.ts'
+import type { LocalObject } from '../../pod/objects/local-object.ts'
 import { isBatchKind, isReplicaKind } from '../../pod/objects/workload-kinds.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
@@ -65,12 +68,7 @@ export function replaceUnits(
   const kept = (document: SourceDocument): boolean =>
     isBatch(document) || !replaced.has(unitOf(snapshot, document) ?? '')
   const given: readonly SourceDocument[] = [...snapshot.pods, ...snapshot.objects]
-  const written = new Map(given.map((document) => [unitOf(snapshot, document), document]))
-  const active = [...replaced].flatMap(([name, all]) => {
-    const documents = all.filter((document) => !isBatch(document))
-    const newest = kindOfSource(snapshot.source) === 'api' ? written.get(name) : undefined
-    return newest === undefined ? documents : documents.map((document) => asWritten(document, newest))
-  })
+  const active = [...replaced.values()].flatMap((all) => all.filter((document) => !isBatch(document)))
   const paths =
     kindOfSource(snapshot.source) === 'api'
       ? given.flatMap((document) =>
@@ -88,12 +86,25 @@ export function replaceUnits(
   }
 }
 
-/** An earlier version of an object is the same object: it has the UID and the file of the newest. */
+/**
+ * An earlier version of an object of the API is the same object: it has the UID and the file of the newest. Of a workload only
+ * the template is the earlier one; how many pods are made by it, and how they are replaced, is as in the newest.
+ */
 export function asWritten(document: SourceDocument, newest: SourceDocument): SourceDocument {
   const identity = { kept: newest.kept, place: newest.place }
-  return isPodDocument(document)
-    ? { ...document, ...identity }
-    : { ...document, ...identity, newest: newest.manifest }
+  if (isPodDocument(document) || isPodDocument(newest)) return { ...document, ...identity }
+  const object = withTemplateOf(newest.object, document.object)
+  return { ...document, ...identity, object, newest: newest.manifest }
+}
+
+function withTemplateOf(newest: LocalObject, earlier: LocalObject): LocalObject {
+  if (newest.kind === 'Deployment' && earlier.kind === 'Deployment')
+    return { ...newest, spec: { ...newest.spec, template: earlier.spec.template } }
+  if (newest.kind === 'StatefulSet' && earlier.kind === 'StatefulSet')
+    return { ...newest, spec: { ...newest.spec, template: earlier.spec.template } }
+  if (newest.kind === 'DaemonSet' && earlier.kind === 'DaemonSet')
+    return { ...newest, spec: { ...newest.spec, template: earlier.spec.template } }
+  return earlier
 }
 
 /** Whether what was written over the API goes back where it fails: a client expects to read what it wrote. */
@@ -110,6 +121,25 @@ function inOrder<Document extends SourceDocument>(documents: readonly Document[]
   return documents.toSorted(({ place: { path: a } }, { place: { path: b } }) =>
     a === b ? 0 : a < b ? -1 : 1,
   )
+}
+
+/**
+ * Whether a unit is a workload that was written over the API. Its revisions are its templates, as in Kubernetes
+ * (`pkg/controller/deployment/util`, `pkg/controller/history`, 1.36): to scale or label it makes none.
+ */
+export function isTemplateUnit({ source, unit }: Pick<UnitRecord, 'source' | 'unit'>): boolean {
+  return kindOfSource(source) === 'api' && isReplicaKind(unit.slice(source.length + 1).split('/', 1)[0] ?? '')
+}
+
+/** Of the template of a workload that was written over the API, as podd understands it. */
+export function hashTemplate(manifest: JsonObject): string {
+  return digestText(canonicalJson({ template: jsonAt(manifest, 'spec', 'template') ?? null }))
+}
+
+/** Of the same as it was written; undefined where that is not known. */
+export function writtenTemplate({ kept }: SourceDocument): string | undefined {
+  const template = jsonAt(kept?.spec, 'template')
+  return template === undefined ? undefined : digestText(canonicalJson(template))
 }
 
 /** Of one document of a unit, as podd understands it. */
@@ -146,7 +176,7 @@ export interface UnitContent {
   readonly signedBy?: readonly string[] | undefined
   /** Of those without Secrets, by which a copy that was kept without them is known; absent where it has none. */
   readonly hashWithoutSecrets?: string | undefined
-  /** How many pods it has. */
+  /** How many pods it has; of a template that was healthy, how many it had last while it had any. */
   readonly pods: number
   /** What the source itself calls it: an ETag. */
   readonly sourceRevision?: string | undefined
@@ -281,11 +311,14 @@ export function gives(record: UnitRecord, content: UnitContent): boolean {
 /**
  * A content that is written as a revision of this record is that revision, whatever podd understands of it by now: an update
  * of podd is no update of what runs.
+ * @param writtenWhole of a template: of the whole workload, which an older podd recorded as `written`
  */
-export function matchWritten(record: UnitRecord, content: UnitContent): UnitContent {
+export function matchWritten(record: UnitRecord, content: UnitContent, writtenWhole?: string): UnitContent {
   const { hash, written } = content
-  if (written === undefined || record.revisions.some((revision) => revision.hash === hash)) return content
-  const known = record.revisions.findLast((revision) => revision.written === written)
+  if (record.revisions.some((revision) => revision.hash === hash)) return content
+  const known = [written, writtenWhole].flatMap((digest) =>
+    digest === undefined ? [] : (record.revisions.findLast((revision) => revision.written === digest) ?? []),
+  )[0]
   return known === undefined
     ? content
     : { ...content, hash: known.hash, hashWithoutSecrets: known.hashWithoutSecrets }
@@ -345,6 +378,20 @@ function noteOrigin(record: UnitRecord, { hash, written, signedBy }: UnitContent
 }
 
 /**
+ * A workload has so many pods by the template that is offered. One that was healthy without a pod was not tried: it is judged
+ * with its first pods.
+ */
+export function noteScale(record: UnitRecord, { pods }: UnitContent): UnitRecord {
+  const offered = revisionOf(record, record.offered)
+  const isHealthy = offered?.verdict === 'healthy'
+  if (offered === undefined || pods === offered.pods || (isHealthy && pods === 0)) return record
+  const isUntried = record.pin === undefined && isHealthy && offered.pods === 0
+  const verdict = isUntried ? 'progressing' : offered.verdict
+  const revisions = record.revisions.map((each) => (each === offered ? { ...each, pods, verdict } : each))
+  return { ...record, revisions }
+}
+
+/**
  * Marks the revisions that a key has signed which is not among those that its source trusts now.
  * @param trusted the IDs of its keys; undefined where it demands no signature
  */
@@ -389,7 +436,7 @@ function supersede(record: UnitRecord): readonly Revision[] {
 
 /** Whether it is not known yet that the active revision is healthy. One that was rolled back to by itself was. */
 export function isJudged(record: UnitRecord): boolean {
-  return record.active !== record.base || revisionOf(record, record.active)?.verdict !== 'healthy'
+  return revisionOf(record, record.active)?.verdict !== 'healthy'
 }
 
 /** The revision that the unit would go back to: the last that was healthy, unless it has no pods, or isn't trusted any more. */
@@ -399,7 +446,8 @@ export function fallbackOf(record: UnitRecord): Revision | undefined {
 }
 
 /**
- * A revision is healthy, by default the active one: from now on it is the one to go back to.
+ * A revision is healthy, by default the active one: from now on it is the one to go back to. A template that makes no pod is not
+ * tried: it isn't gone back to, and one that failed before still has.
  * @param images what its containers run
  */
 export function noteHealthy(
@@ -407,7 +455,11 @@ export function noteHealthy(
   number: number = record.active,
   images?: readonly RanImage[],
 ): UnitRecord {
-  return { ...withVerdict(record, number, { verdict: 'healthy', failure: undefined, images }), base: number }
+  const { pods, verdict } = revisionOf(record, number) ?? {}
+  const isUntried = isTemplateUnit(record) && pods === 0
+  if (isUntried && verdict === 'failed') return record
+  const healthy = withVerdict(record, number, { verdict: 'healthy', failure: undefined, images })
+  return isUntried ? healthy : { ...healthy, base: number }
 }
 
 /**

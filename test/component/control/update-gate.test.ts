@@ -2,10 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { parseSigningKey } from '../../../src/base/minisign.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
-import { errorAt, groupDocuments } from '../../../src/pod/objects/document.ts'
-import type { SourceDocument, SourceSnapshot } from '../../../src/pod/objects/document.ts'
+import { errorAt, groupDocuments, isObjectDocument } from '../../../src/pod/objects/document.ts'
+import type { ObjectDocument, SourceDocument, SourceSnapshot } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
+import { decodeKept } from '../../../src/sources/written/object-file.ts'
 import { createRevisionStore } from '../../../src/store/revisions.ts'
 import { openRules } from '../../../src/control/desired/pod-admission.ts'
 import { makeSigner } from '../../support/minisign.ts'
@@ -1401,6 +1402,77 @@ spec:
     expect(summary()).toEqual(kept)
     expect(rig.running().filter((each) => each !== 'kept/main')).toEqual(['failed/main', 'requested/main'])
     expect(starts).toBeGreaterThan(0)
+  })
+})
+
+describe('the records of a podd whose revisions of a workload over the API were all of it', () => {
+  const directory = 'test/fixtures/revisions/v1-workloads'
+  const names = ['failed', 'kept', 'requested']
+  /** What each gave last, as clients wrote it. */
+  const given: Readonly<Record<string, { readonly command: string; readonly replicas: number }>> = {
+    failed: { command: 'httpdd', replicas: 2 },
+    kept: { command: 'httpdd', replicas: 1 },
+    requested: { command: 'httpd-2', replicas: 1 },
+  }
+  const deployment = (name: string, replicas = given[name]?.replicas ?? 1): ObjectDocument => {
+    const labels = { app: name }
+    const container = { name: 'main', image: 'app:1', command: [given[name]?.command ?? ''], stdin: false }
+    const annotations = name === 'failed' ? { 'podd.dev/rollback': 'true' } : {}
+    const manifest: JsonObject = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: 'default', uid: `u-${name}`, annotations },
+      spec: {
+        replicas,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels, creationTimestamp: null }, spec: { containers: [container] } },
+      },
+    }
+    const { document } = decodeKept(manifest, `/api/deployment.default.${name}.json`)
+    if (document === undefined || !isObjectDocument(document)) throw new Error('it is no Deployment')
+    return document
+  }
+  const summary = () =>
+    names.map((name) => {
+      const unitNow = rig.system.gate
+        .units()
+        .find(({ record: { unit: each } }) => each === `api:Deployment/default/${name}`)
+      const { offered, active, latest, pin, revisions } = unitNow?.record ?? {}
+      return [offered, active, latest, pin?.why, revisions?.map(({ verdict }) => verdict).join(' ')]
+    })
+  const kept = [
+    [3, 2, 3, 'failed', 'healthy healthy failed'],
+    [2, 2, 2, undefined, 'healthy failed'],
+    [2, 1, 2, 'requested', 'healthy healthy'],
+  ]
+
+  it('hold what they say, and go on to, when such a workload is scaled', async () => {
+    const store = createRevisionStore(directory, { persistSecrets: true, most: 10, report: () => {} })
+    rig = new PodRig({ sources: ['api'] })
+    behave(rig)
+    for (const known of await store.load()) {
+      const contents = new Map<string, readonly SourceDocument[]>()
+      for (const { hash } of known.revisions)
+        contents.set(hash, (await store.content(known, hash))?.documents ?? [])
+      rig.revisions.saved.set(known.unit, { record: known, contents })
+    }
+    const offer = async (documents: readonly ObjectDocument[]): Promise<void> => {
+      rig.givenByUrl = documents
+      await rig.offer('api')
+      await rig.clock.advance(60_000)
+    }
+    const running = (): readonly string[] => rig.running().filter((each) => !each.startsWith('kept'))
+    rig.boot()
+    await offer(names.map((name) => deployment(name)))
+    expect(summary()).toEqual(kept)
+    expect(running()).toEqual(['failed-0/main', 'failed-1/main', 'requested-0/main'])
+    await offer(names.map((name) => deployment(name, 3)))
+    expect(summary()).toEqual(kept)
+    expect(running()).toHaveLength(6)
+    await rig.kill()
+    rig.boot()
+    await offer(names.map((name) => deployment(name, 3)))
+    expect(summary()).toEqual(kept)
   })
 })
 

@@ -9,6 +9,7 @@ import '../../../src/control/desired/batch-jobs.ts'
 import { deriveRevisions } from '../../../src/decide/workloads/workload-revisions.ts'
 import { formatTime } from '../../../src/base/clock.ts'
 import { isObjectDocument } from '../../../src/pod/objects/document.ts'
+import { openRules } from '../../../src/control/desired/pod-admission.ts'
 import { decodeKept } from '../../../src/sources/written/object-file.ts'
 import { PodRig } from './pod-rig.ts'
 
@@ -214,15 +215,42 @@ describe('a Deployment', () => {
   })
 })
 
+describe('a Deployment in a file that was rolled back', () => {
+  it('is tried again where only its replicas change: its source gives something else', async () => {
+    await give(workload('Deployment', { replicas: 1 }))
+    await rig.clock.advance(15_000)
+    await give(workload('Deployment', { replicas: 1 }, template(['httpdd'])))
+    await rig.clock.advance(60_000)
+    const record = () => rig.revisions.saved.get('/file/web.yaml')?.record
+    expect(record()).toMatchObject({ offered: 2, active: 1 })
+    await give(workload('Deployment', { replicas: 2 }, template(['httpdd'])))
+    expect(record()).toMatchObject({ offered: 3, active: 3 })
+    await rig.clock.advance(90_000)
+    expect(record()).toMatchObject({ offered: 3, active: 1, pin: { why: 'failed' } })
+  })
+})
+
 describe('a Deployment that was written over the API', () => {
   const unit = 'api:Deployment/default/web'
   /** As clients write it, with a field that has no effect. */
-  const written = (command: string, annotations: JsonObject = {}): ObjectDocument => {
+  const written = (
+    command: string,
+    annotations: JsonObject = {},
+    spec: JsonObject = {},
+    own: JsonObject = {},
+  ): ObjectDocument => {
     const pod = template([command])
     const noted = { ...pod, metadata: { labels, creationTimestamp: null } }
-    const { manifest } = workload('Deployment', { replicas: 2 }, noted)
+    const { manifest } = workload('Deployment', { replicas: 2, ...spec }, noted)
     const creationTimestamp = formatTime(rig.clock.wallMs())
-    const metadata = { name: 'web', namespace: 'default', uid: 'u', creationTimestamp, annotations }
+    const metadata = {
+      name: 'web',
+      namespace: 'default',
+      uid: 'u',
+      creationTimestamp,
+      annotations,
+      labels: own,
+    }
     const { document } = decodeKept({ ...manifest, metadata }, '/api/deployment.default.web.json')
     if (document === undefined || !isObjectDocument(document)) throw new Error('it is no Deployment')
     return document
@@ -276,6 +304,152 @@ describe('a Deployment that was written over the API', () => {
     await rig.clock.advance(40_000)
     expect(await back).toBe(1)
     expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd' })
+  })
+
+  describe('that is scaled, labelled or annotated', () => {
+    const asked = { 'podd.dev/rollback': 'true' }
+    const record = () => rig.revisions.saved.get(unit)?.record
+
+    it('stays rolled back, with the newest replicas and labels beside the old template, over restarts of podd', async () => {
+      await write(written('httpd', asked))
+      await rig.clock.advance(15_000)
+      await write(written('httpdd', asked))
+      await rig.clock.advance(90_000)
+      const before = uid('web-0')
+      await write(written('httpdd', { ...asked, note: 'seen' }, { replicas: 3 }, { tier: 'front' }))
+      await rig.clock.advance(90_000)
+      const rolledBack = { latest: 2, offered: 2, active: 1, pin: { why: 'failed' } }
+      const all = { 'web-0': 'httpd', 'web-1': 'httpd', 'web-2': 'httpd' }
+      expect([record(), commands(), uid('web-0')]).toMatchObject([rolledBack, all, before])
+      expect(shown()).toMatchObject({
+        metadata: { labels: { tier: 'front' }, annotations: { note: 'seen' } },
+        spec: { replicas: 3, template: template(['httpdd']) },
+        status: { replicas: 3, readyReplicas: 3, updatedReplicas: 0 },
+      })
+      expect(rig.system.gate.problems().map(({ message }) => message)).toEqual([
+        expect.stringContaining('revision 2 failed, and revision 1 counts again'),
+      ])
+      await rig.kill()
+      await write(written('httpdd', asked, { replicas: 1 }))
+      await rig.start()
+      await rig.clock.advance(90_000)
+      expect([record(), commands(), uid('web-0')]).toMatchObject([rolledBack, { 'web-0': 'httpd' }, before])
+      await write(written('httpd-3', asked, { replicas: 1 }))
+      await rig.clock.advance(30_000)
+      expect([record(), commands()]).toMatchObject([
+        { latest: 3, active: 3, base: 3 },
+        { 'web-0': 'httpd-3' },
+      ])
+    })
+
+    it('stays at what somebody asked for', async () => {
+      await write(written('httpd'))
+      await rig.clock.advance(15_000)
+      await write(written('httpd-2'))
+      await rig.clock.advance(60_000)
+      const back = rig.system.gate.rollBack('api', unit, undefined)
+      await rig.clock.advance(40_000)
+      expect(await back).toBe(1)
+      await write(written('httpd-2', { note: 'seen' }, { replicas: 3 }))
+      await rig.clock.advance(60_000)
+      expect(record()).toMatchObject({ latest: 2, offered: 2, active: 1, pin: { why: 'requested' } })
+      expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd', 'web-2': 'httpd' })
+    })
+
+    it('keeps its mark where it failed, and goes back once its annotation asks for it', async () => {
+      await write(written('httpd'))
+      await rig.clock.advance(15_000)
+      await write(written('httpdd'))
+      await rig.clock.advance(90_000)
+      const failed = { latest: 2, active: 2, base: 1, revisions: [{}, { verdict: 'failed' }] }
+      expect(record()).toMatchObject(failed)
+      await write(written('httpdd', {}, { replicas: 3 }))
+      await rig.clock.advance(1000)
+      expect(record()).toMatchObject(failed)
+      await write(written('httpdd', asked, { replicas: 3 }))
+      await rig.clock.advance(90_000)
+      expect(record()).toMatchObject({ latest: 2, offered: 2, active: 1, pin: { why: 'failed' } })
+      expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd', 'web-2': 'httpd' })
+    })
+
+    it('is judged on by the pods that it has now, with the crashes that were counted', async () => {
+      await write(written('httpd', asked, { replicas: 3 }))
+      await rig.clock.advance(15_000)
+      await write(written('httpdd', asked, { replicas: 3 }))
+      // Each change comes before the third crash of a pod that would begin to count with it.
+      for (const replicas of [4, 3, 4]) {
+        await rig.clock.advance(8000)
+        await write(written('httpdd', asked, { replicas }))
+      }
+      await rig.clock.advance(25_000)
+      expect(record()).toMatchObject({ latest: 2, active: 1, pin: { why: 'failed' } })
+    })
+
+    it('is healthy once it asks no longer for a pod that there is no room for', async () => {
+      await begin({ sources: ['api'], admission: openRules({ maxPods: 1, allocatable: {} }) })
+      await write(written('httpd', {}, { replicas: 1 }))
+      await rig.clock.advance(15_000)
+      await write(written('httpd-2', {}, { replicas: 2 }))
+      await rig.clock.advance(620_000)
+      expect(record()).toMatchObject({ latest: 2, active: 2, revisions: [{}, { verdict: 'failed' }] })
+      await write(written('httpd-2', {}, { replicas: 1 }))
+      await rig.clock.advance(15_000)
+      expect(record()).toMatchObject({
+        latest: 2,
+        active: 2,
+        base: 2,
+        revisions: [{}, { verdict: 'healthy' }],
+      })
+    })
+
+    it('is judged with its first pods where it had none, against the last template that ran', async () => {
+      await write(written('httpd', asked))
+      await rig.clock.advance(15_000)
+      await write(written('httpdd', asked, { replicas: 0 }))
+      await rig.clock.advance(60_000)
+      expect([record(), commands()]).toMatchObject([
+        { active: 2, base: 1, revisions: [{}, { verdict: 'healthy' }] },
+        {},
+      ])
+      await write(written('httpdd', asked, { replicas: 2 }))
+      await rig.clock.advance(90_000)
+      expect([record(), commands()]).toMatchObject([
+        { latest: 2, offered: 2, active: 1, base: 1, pin: { why: 'failed' } },
+        { 'web-0': 'httpd', 'web-1': 'httpd' },
+      ])
+    })
+
+    it('goes back to a template that has run, although it has no pods at the moment', async () => {
+      await write(written('httpd', asked))
+      await rig.clock.advance(15_000)
+      await write(written('httpd', asked, { replicas: 0 }))
+      await rig.clock.advance(60_000)
+      await write(written('httpdd', asked, { replicas: 2 }))
+      await rig.clock.advance(90_000)
+      expect([record(), commands()]).toMatchObject([
+        { latest: 2, active: 1, pin: { why: 'failed' } },
+        { 'web-0': 'httpd', 'web-1': 'httpd' },
+      ])
+    })
+
+    it('has one line of history for its template, with the annotations of now', async () => {
+      await write(written('httpd', { 'kubernetes.io/change-cause': 'first' }))
+      await rig.clock.advance(15_000)
+      await write(written('httpd-2', { 'kubernetes.io/change-cause': 'first' }))
+      await write(written('httpd-2', { 'kubernetes.io/change-cause': 'second' }, { replicas: 1 }))
+      await write(written('httpd-3', { 'kubernetes.io/change-cause': 'third' }, { replicas: 1 }))
+      await rig.clock.advance(15_000)
+      await rig.kill()
+      await rig.start()
+      const deployment = shown()
+      if (deployment === undefined) throw new Error('there is none')
+      const sets = deriveRevisions(deployment, await rig.system.gate.revisionsOf('api', unit))
+      expect(sets.map(({ metadata: { annotations } }) => annotations)).toMatchObject([
+        { 'deployment.kubernetes.io/revision': '1', 'kubernetes.io/change-cause': 'first' },
+        { 'deployment.kubernetes.io/revision': '2', 'kubernetes.io/change-cause': 'second' },
+        { 'deployment.kubernetes.io/revision': '3', 'kubernetes.io/change-cause': 'third' },
+      ])
+    })
   })
 
   it('keeps each template, also one that another came after before it was healthy', async () => {

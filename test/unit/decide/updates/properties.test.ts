@@ -14,6 +14,7 @@ import {
   noteFailed,
   noteHealthy,
   noteHeld,
+  noteScale,
   offerContent,
   pruneRevisions,
   resumeUnit,
@@ -36,6 +37,7 @@ const contents: readonly Way[] = ['good', 'good', ...ways]
 type Happening =
   | { readonly kind: 'offer' | 'rollback'; readonly at: number }
   | { readonly kind: 'pass'; readonly ms: number }
+  | { readonly kind: 'scale'; readonly pods: number }
   | { readonly kind: 'resume' | 'restart' | 'reboot' | 'restart-unsaved' }
 
 /** A unit of one pod on a host where its contents go their ways; the decisions are podd's. */
@@ -49,8 +51,15 @@ class UnitModel {
   #uid = 0
   #effectiveMs = 0
   #isNew = false
+  /** How many pods it has by each content. */
+  #pods = 1
+  readonly #unit: Pick<UnitRecord, 'source' | 'unit'>
   /** The numbers that were active, one after the other. */
   readonly history: number[] = []
+
+  constructor(unit: Pick<UnitRecord, 'source' | 'unit'> = { source: 'file', unit: 'u' }) {
+    this.#unit = unit
+  }
 
   get way(): Way | undefined {
     return this.running === undefined ? undefined : contents[Number(this.running)]
@@ -60,13 +69,20 @@ class UnitModel {
     const { record } = this
     switch (happening.kind) {
       case 'offer': {
-        const content = { hash: String(happening.at), pods: 1 }
+        const content = { hash: String(happening.at), pods: this.#pods }
         const next =
           record === undefined
-            ? createUnitRecord({ source: 'file', unit: 'u' }, content, this.#nowMs)
+            ? createUnitRecord(this.#unit, content, this.#nowMs)
             : offerContent(record, content, this.#nowMs)
-        this.#take(next)
+        this.#take(noteScale(next, content))
         this.#saved = record
+        break
+      }
+      case 'scale': {
+        this.#pods = happening.pods
+        if (this.#pods === 0) this.running = undefined
+        const hash = record && revisionOf(record, record.offered)?.hash
+        if (hash !== undefined) this.happen({ kind: 'offer', at: Number(hash) })
         break
       }
       case 'rollback': {
@@ -84,7 +100,8 @@ class UnitModel {
         // The newest content was acted upon, and podd died before it was recorded; the source still gives it.
         if (record !== undefined && this.#saved !== undefined && record.pin === undefined) {
           const hash = revisionOf(record, record.offered)?.hash ?? ''
-          this.#start(offerContent(this.#saved, { hash, pods: 1 }, this.#nowMs))
+          const content = { hash, pods: this.#pods }
+          this.#start(noteScale(offerContent(this.#saved, content, this.#nowMs), content))
         }
         break
       case 'restart':
@@ -115,7 +132,7 @@ class UnitModel {
     const hash = revisionOf(kept, kept.active)?.hash
     if (hash === undefined) throw new Error('the active revision is not kept')
     const waits = contents[Number(hash)] === 'waits' && this.running !== undefined
-    if (hash === this.running || waits) return
+    if (hash === this.running || waits || this.#pods === 0) return
     this.running = hash
     this.#uid += 1
     this.#effectiveMs = this.#nowMs
@@ -160,6 +177,7 @@ class UnitModel {
   }
 
   #judge(): UnitVerdict {
+    if (this.#pods === 0) return judgeUnit([], settings, this.#nowMs)
     const track = trackPod(this.#track, this.#see(), settings, this.#nowMs)
     this.#track = track
     return judgeUnit([{ pod: 'p', track }], settings, this.#nowMs)
@@ -202,8 +220,12 @@ const someRollback: fc.Arbitrary<Happening> = fc
 const longMs = 4_000_000
 const runs = { numRuns: 400 }
 
-function live(happenings: readonly Happening[], begins: 'good' | 'anyhow'): UnitModel {
-  const model = new UnitModel()
+function live(
+  happenings: readonly Happening[],
+  begins: 'good' | 'anyhow',
+  unit?: Pick<UnitRecord, 'source' | 'unit'>,
+): UnitModel {
+  const model = new UnitModel(unit)
   if (begins === 'good') {
     model.happen({ kind: 'offer', at: 0 })
     model.happen({ kind: 'pass', ms: 20_000 })
@@ -282,6 +304,55 @@ describe('a unit to which anything may happen', () => {
           expect(base === undefined ? 'healthy' : revisionOf(record, base)?.verdict).toBe('healthy')
           expect([undefined, 'healthy']).toContain(fallbackOf(record)?.verdict)
         }
+      }),
+      runs,
+    )
+  })
+})
+
+describe('a workload of the API to which anything may happen, and that is scaled meanwhile', () => {
+  const unit = { source: 'api', unit: 'api:Deployment/default/web' } as const
+  const someScale: fc.Arbitrary<Happening> = fc
+    .nat({ max: 3 })
+    .map((pods) => ({ kind: 'scale' as const, pods }))
+  const some = fc.array(
+    fc.oneof({ weight: 3, arbitrary: someHappening }, { weight: 1, arbitrary: someScale }),
+    { maxLength: 30 },
+  )
+
+  it('comes back to a template that runs, once it had one that was healthy with a pod', () => {
+    fc.assert(
+      fc.property(some, (happenings) => {
+        const model = live(happenings, 'good', unit)
+        model.happen({ kind: 'scale', pods: 1 })
+        model.pass(longMs)
+        expect(['good', 'completes']).toContain(model.way)
+      }),
+      runs,
+    )
+  })
+
+  it('has no other revision, pin or verdict by being scaled, once all is decided', () => {
+    fc.assert(
+      fc.property(some, fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 5 }), (happenings, scales) => {
+        const model = live(happenings, 'anyhow', unit)
+        model.happen({ kind: 'scale', pods: 1 })
+        model.pass(longMs)
+        const known = (): unknown => {
+          const { record } = model
+          return (
+            record && {
+              ...record,
+              revisions: record.revisions.map(({ number, hash, verdict }) => [number, hash, verdict]),
+            }
+          )
+        }
+        const before = known()
+        for (const pods of scales) {
+          model.happen({ kind: 'scale', pods })
+          model.happen({ kind: 'pass', ms: 1000 })
+        }
+        expect(known()).toEqual(before)
       }),
       runs,
     )

@@ -7,6 +7,7 @@ import {
   explainRecord,
   fallbackOf,
   isJudged,
+  isTemplateUnit,
   isToGoBack,
   matchCopy,
   matchWritten,
@@ -14,6 +15,7 @@ import {
   noteGone,
   noteHealthy,
   noteHeld,
+  noteScale,
   noteTrust,
   offerContent,
   previousOf,
@@ -107,6 +109,68 @@ describe('a content that is written as before', () => {
     const record = written(rolledBack(), 'b', 'B')
     expect(record).toMatchObject({ offered: 2, active: 1, revisions: [{}, { hash: 'b', written: 'B' }] })
     expect(written(record, 'b2', 'B')).toBe(record)
+  })
+})
+
+describe('a workload that was written over the API', () => {
+  const name = 'api:Deployment/default/web'
+  const begun = (hash: string, pods: number): UnitRecord =>
+    createUnitRecord({ source: 'api', unit: name }, { hash, pods }, 1)
+  const scale = (record: UnitRecord, pods: number): UnitRecord => noteScale(record, { hash: '', pods })
+
+  it.each([
+    ['api', 'api:Deployment/default/web', true],
+    ['api', 'api:StatefulSet/default/web', true],
+    ['api', 'api:DaemonSet/default/web', true],
+    ['api', 'api:default/Deployment', false],
+    ['file', '/pods/Deployment/web.yaml', false],
+  ] as const)('of source %s as %s has its template as its revision: %s', (source, unit, is) => {
+    expect(isTemplateUnit({ source, unit })).toBe(is)
+  })
+
+  it('has the number of pods noted that its template had last, but for none once it was healthy', () => {
+    expect(scale(noteHealthy(begun('a', 1)), 3)).toMatchObject({
+      base: 1,
+      revisions: [{ pods: 3, verdict: 'healthy' }],
+    })
+    const record = noteHealthy(begun('a', 3))
+    expect([scale(record, 0), scale(record, 3)]).toEqual([record, record])
+  })
+
+  it('is healthy without pods, but not what is gone back to, and is judged with its first ones', () => {
+    const none = noteHealthy(offer(noteHealthy(begun('a', 1)), 'b', 0))
+    expect(none).toMatchObject({ active: 2, base: 1, revisions: [{}, { pods: 0, verdict: 'healthy' }] })
+    expect(isJudged(none)).toBe(false)
+    const scaled = scale(none, 2)
+    expect(scaled).toMatchObject({ active: 2, base: 1, revisions: [{}, { pods: 2, verdict: 'progressing' }] })
+    expect([isJudged(scaled), fallbackOf(scaled)?.number]).toEqual([true, 1])
+    const first = scale(noteHealthy(begun('a', 0)), 2)
+    expect([isJudged(first), first.base]).toEqual([true, undefined])
+  })
+
+  it('keeps its pin and its marks where it is scaled, also to nothing', () => {
+    const back = fail(offer(noteHealthy(begun('a', 1)), 'b'))
+    const failed = fail(offer(noteHealthy(begun('a', 1)), 'b'), false)
+    for (const pods of [4, 0]) {
+      expect(scale(back, pods)).toMatchObject({ offered: 2, active: 1, base: 1, pin: { why: 'failed' } })
+      expect(scale(failed, pods)).toMatchObject({
+        active: 2,
+        base: 1,
+        revisions: [{}, { verdict: 'failed' }],
+      })
+    }
+    const stopped = scale(failed, 0)
+    expect(noteHealthy(stopped)).toBe(stopped)
+    expect(noteHealthy(scale(stopped, 1))).toMatchObject({ base: 2 })
+  })
+
+  it('is known by how all of it was written where an older podd recorded that', () => {
+    const old = createUnitRecord({ source: 'api', unit: name }, { hash: 'a', written: 'whole', pods: 1 }, 1)
+    const content = { hash: 'a2', written: 'template', pods: 1 }
+    expect(matchWritten(old, content, 'whole')).toMatchObject({ hash: 'a', written: 'template' })
+    expect(matchWritten(old, content, 'other')).toBe(content)
+    const noted = offerContent(old, matchWritten(old, content, 'whole'), 2)
+    expect(matchWritten(noted, content, 'other')).toMatchObject({ hash: 'a' })
   })
 })
 
