@@ -53,10 +53,18 @@ const readWords: Readonly<Record<string, string>> = {
 export function describeReadError(error: unknown, host: string, port: number): string {
   const code = errorCode(error) ?? ''
   if (code === 'UND_ERR_SOCKET') return 'EOF'
-  if (code.startsWith('HPE_'))
+  if (isParserError(error))
     return `net/http: HTTP/1.x transport connection broken: malformed HTTP response: ${errorMessage(error)}`
   const words = readWords[code]
   return words === undefined ? errorMessage(error) : `read tcp ${joinHostPort(host, port)}: ${words}`
+}
+
+/** Of undici, whose code says nothing, or of Node's own client. */
+export function isParserError(error: unknown): boolean {
+  return (
+    (error instanceof Error && error.name === 'HTTPParserError') ||
+    errorCode(error)?.startsWith('HPE_') === true
+  )
 }
 
 const ownFaults: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'])

@@ -7,8 +7,10 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector, Client } from 'undici'
 import { errorCode, errorMessage } from '../base/errors.ts'
+import { nodeHttp } from '../base/http.ts'
+import { jsonAt } from '../base/json.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
-import { describeDialError, describeReadError, isOwnFault, joinHostPort } from './go-words.ts'
+import { describeDialError, describeReadError, isOwnFault, isParserError, joinHostPort } from './go-words.ts'
 import { boundAttempt, failure, maxOutputBytes, resolvePort, timedOut, unknown } from './probe-outcome.ts'
 import type { AttemptBounds, ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
@@ -161,18 +163,50 @@ interface HttpFailure {
   readonly timedOut: boolean
   /** It was asked over TLS and answered without. */
   readonly tlsMismatch: boolean
+  /** The server answered in a form that undici doesn't take. */
+  readonly isMalformed: boolean
 }
 
 function httpFailure(
   message: string,
   during: HttpFailure['during'],
-  more: { readonly timedOut?: boolean; readonly tlsMismatch?: boolean } = {},
+  more: Partial<Pick<HttpFailure, 'timedOut' | 'tlsMismatch' | 'isMalformed'>> = {},
 ): HttpFailure {
-  const { timedOut = false, tlsMismatch = false } = more
-  return { kind: 'error', message, during, timedOut, tlsMismatch }
+  const { timedOut = false, tlsMismatch = false, isMalformed = false } = more
+  return { kind: 'error', message, during, timedOut, tlsMismatch, isMalformed }
+}
+
+/** A response as it comes in. */
+class PartialAnswer {
+  status = 0
+  location: string | undefined
+  readonly #chunks: Buffer[] = []
+  #sizeBytes = 0
+
+  /** Go's client follows no empty Location. */
+  begin(status: number, location: string | undefined): void {
+    this.status = status
+    this.location = location || undefined
+  }
+
+  /** Gives whether that is all that is wanted. */
+  add(chunk: Buffer): boolean {
+    this.#chunks.push(chunk)
+    this.#sizeBytes += chunk.length
+    return this.#sizeBytes >= maxOutputBytes
+  }
+
+  get answer(): HttpAnswer {
+    const { status, location } = this
+    const body = Buffer.concat(this.#chunks).toString('utf8', 0, Math.min(this.#sizeBytes, maxOutputBytes))
+    return { kind: 'response', status, location, body }
+  }
 }
 
 const maxRedirects = 10
+
+/** Of a response. Go's client takes 10 MiB, Node's 16 KiB where nothing else is said. */
+const maxHeaderBytes = 2 ** 20
 
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
@@ -194,7 +228,7 @@ async function sendHttpGet(
   for (let redirects = 0; ; redirects += 1) {
     const leftMs = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonicMs())
     const keeper = redirects === 0 ? action : undefined
-    const answer = await sendHttpRequest(ClientClass, current, { clock, timeoutMs: leftMs, signal }, keeper)
+    const answer = await sendTolerantly(ClientClass, current, { clock, timeoutMs: leftMs, signal }, keeper)
     if (answer.kind === 'error' || answer.location === undefined) return answer
     if (!redirectStatuses.has(answer.status)) return answer
     const next = redirectedRequest(request, current, answer.location)
@@ -272,6 +306,7 @@ function takeClient(
     pipelining: 0,
     headersTimeout: 0,
     bodyTimeout: 0,
+    maxHeaderSize: maxHeaderBytes,
   })
   return { client, connection, endpoint: { scheme, host, port } }
 }
@@ -282,7 +317,85 @@ function letGoOf({ client, connection }: HttpClient): void {
   connection.destroy()
 }
 
-/** One request on one connection, without following redirects. Never rejects. */
+/** The probes whose servers answer in a form that undici doesn't take. */
+const lenientProbes = new WeakSet<HttpGetAction>()
+
+/**
+ * One request on one connection, without following redirects. Never rejects. What small servers send, and Go's client
+ * takes, undici refuses: lines that end in LF alone, folded headers, `100 Continue` that nobody waits for. Such a server
+ * is asked again by Node's own client, which can be told to take these; of a probe, first the next time.
+ */
+async function sendTolerantly(
+  ClientClass: typeof Client,
+  request: HttpRequest,
+  bounds: AttemptBounds,
+  keeper: HttpGetAction | undefined,
+): Promise<HttpAnswer | HttpFailure> {
+  const { clock, timeoutMs } = bounds
+  const startMs = clock.monotonicMs()
+  let first: HttpFailure | undefined
+  if (keeper === undefined || !lenientProbes.has(keeper)) {
+    const answer = await sendHttpRequest(ClientClass, request, bounds, keeper)
+    if (answer.kind === 'response' || !answer.isMalformed) return answer
+    first = answer
+  }
+  const leftMs = timeoutMs === undefined ? undefined : Math.max(0, startMs + timeoutMs - clock.monotonicMs())
+  const second = await sendLeniently(request, { ...bounds, timeoutMs: leftMs })
+  if (second.kind === 'response') {
+    if (keeper !== undefined) lenientProbes.add(keeper)
+    return second
+  }
+  if (keeper !== undefined) lenientProbes.delete(keeper)
+  return first ?? second
+}
+
+/** By Node's own client with its lenient parser, which speaks no HTTP/2. */
+function sendLeniently(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
+  const { host, port } = request
+  const where = `Get "${requestUrl(request)}": `
+  const partial = new PartialAnswer()
+  return boundAttempt<HttpAnswer | HttpFailure>(bounds, {
+    begin: (settle) => {
+      const socket = openSocket(request, ['http/1.1'])
+      let isConnected = false
+      socket.once('connect', () => (isConnected = true))
+      const onError = (error: Error): void => {
+        if (partial.status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
+        else settle(unanswered(request, error, isConnected))
+      }
+      const sent = nodeHttp.request({
+        createConnection: () => socket,
+        path: request.path,
+        headers: wireHeaders(request),
+        insecureHTTPParser: true,
+        maxHeaderSize: maxHeaderBytes,
+      })
+      sent.on('error', onError)
+      sent.once('response', (response) => {
+        partial.begin(response.statusCode ?? 0, response.headers.location)
+        response.on('error', onError)
+        response.on('data', (chunk: Buffer) => {
+          if (partial.add(chunk)) settle(partial.answer)
+        })
+        response.once('end', () => settle(partial.answer))
+      })
+      sent.once('upgrade', ({ statusCode = 0 }) => {
+        partial.begin(statusCode, undefined)
+        settle(partial.answer)
+      })
+      sent.end()
+      return () => {
+        sent.destroy()
+        // After an upgrade it is nobody's.
+        socket.destroy()
+      }
+    },
+    onTimeout: () => outOfTime(where, partial.status > 0),
+    onAbort: () => httpFailure(`${where}context canceled`, 'own'),
+  })
+}
+
+/** One request by undici. Never rejects. */
 function sendHttpRequest(
   ClientClass: typeof Client,
   request: HttpRequest,
@@ -291,14 +404,7 @@ function sendHttpRequest(
 ): Promise<HttpAnswer | HttpFailure> {
   const { host, port } = request
   const where = `Get "${requestUrl(request)}": `
-  let status = 0
-  let location: string | undefined
-  const chunks: Buffer[] = []
-  let sizeBytes = 0
-  const answer = (): HttpAnswer => {
-    const body = Buffer.concat(chunks).toString('utf8', 0, Math.min(sizeBytes, maxOutputBytes))
-    return { kind: 'response', status, location, body }
-  }
+  const partial = new PartialAnswer()
   return boundAttempt<HttpAnswer | HttpFailure>(bounds, {
     begin: (settle) => {
       const taken = takeClient(ClientClass, request, keeper)
@@ -308,22 +414,20 @@ function sendHttpRequest(
           { method: 'GET', path: request.path, headers: wireHeaders(request), reset: true },
           {
             onRequestStart: () => undefined,
-            onResponseStart: (_controller, statusCode, headers) => {
-              status = statusCode
-              location = [headers['location']].flat()[0]
-            },
+            onResponseStart: (_controller, statusCode, headers) =>
+              partial.begin(statusCode, [headers['location']].flat()[0]),
             onResponseData: (_controller, chunk) => {
-              chunks.push(chunk)
-              sizeBytes += chunk.length
-              if (sizeBytes >= maxOutputBytes) settle(answer())
+              if (partial.add(chunk)) settle(partial.answer)
             },
             onResponseEnd: () => {
               isWhole = true
-              settle(answer())
+              settle(partial.answer)
             },
             onResponseError: (_controller, error) => {
-              if (status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
-              else settle(unanswered(request, error, taken.connection.isConnected()))
+              const isMalformed = isParserRefusal(error, partial.status)
+              if (partial.status > 0)
+                settle(httpFailure(describeReadError(error, host, port), 'body', { isMalformed }))
+              else settle({ ...unanswered(request, error, taken.connection.isConnected()), isMalformed })
             },
           },
         )
@@ -338,9 +442,24 @@ function sendHttpRequest(
         keptClients.set(keeper, taken)
       }
     },
-    onTimeout: () => outOfTime(where, status > 0),
+    onTimeout: () => outOfTime(where, partial.status > 0),
     onAbort: () => httpFailure(`${where}context canceled`, 'own'),
   })
+}
+
+/**
+ * Whether undici read something that it takes for no HTTP. A body in broken chunks is refused by Go's client too.
+ * @param status of the answer; 0 while it has none
+ */
+function isParserRefusal(error: unknown, status: number): boolean {
+  const code = errorCode(error)
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return true
+  // A status that it doesn't expect is a failed assertion, or a connection that it closes.
+  if (code === 'ERR_ASSERTION') return true
+  if (status > 0) return false
+  if (code === 'UND_ERR_SOCKET' && error instanceof Error && 'socket' in error)
+    return jsonAt(error.socket, 'bytesRead') !== 0
+  return isParserError(error)
 }
 
 /**
@@ -421,7 +540,7 @@ function createHttpConnection(endpoint: Endpoint): HttpConnection {
   return { connector, destroy, isConnected: () => connected }
 }
 
-function openSocket({ scheme, host, port }: Endpoint): Socket {
+function openSocket({ scheme, host, port }: Endpoint, protocols = ['h2', 'http/1.1']): Socket {
   if (scheme === 'http') return connectTcp({ host, port })
   return connectTls({
     host,
@@ -429,7 +548,7 @@ function openSocket({ scheme, host, port }: Endpoint): Socket {
     rejectUnauthorized: false,
     // Nothing is verified, so old and short keys do no further harm.
     ciphers: 'DEFAULT@SECLEVEL=0',
-    ALPNProtocols: ['h2', 'http/1.1'],
+    ALPNProtocols: protocols,
     ...(isIP(host) === 0 ? { servername: host } : {}),
   })
 }

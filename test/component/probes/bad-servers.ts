@@ -5,6 +5,7 @@ import { createSecureServer as createHttp2Server } from 'node:http2'
 import { createServer as createHttpsServer } from 'node:https'
 import { createServer as createTcpServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import type { Certificate } from './bad-certificate.ts'
 
 export interface RunningServer {
@@ -32,6 +33,18 @@ export function serveHttp(onRequest: RequestListener, host = '127.0.0.1'): Promi
 
 export function serveHttps(onRequest: RequestListener, certificate: Certificate): Promise<RunningServer> {
   return listen(createHttpsServer({ ...certificate, ciphers: anyKey }, onRequest), '127.0.0.1')
+}
+
+/** As `serveTcp`, over TLS. */
+export function serveTls(
+  onSocket: (socket: Socket) => void,
+  certificate: Certificate,
+): Promise<RunningServer> {
+  const server = createTlsServer({ ...certificate, ciphers: anyKey }, (socket) => {
+    socket.on('error', () => undefined)
+    onSocket(socket)
+  })
+  return listen(server, '127.0.0.1')
 }
 
 /** Speaks HTTP/2 and nothing else. */

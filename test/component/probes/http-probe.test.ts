@@ -6,7 +6,7 @@ import type { HttpGetAction } from '../../../src/probes/http-probe.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
 import { makeBadCertificate } from './bad-certificate.ts'
 import type { Certificate } from './bad-certificate.ts'
-import { serveHttp, serveHttp2, serveHttps, serveTcp } from './bad-servers.ts'
+import { serveHttp, serveHttp2, serveHttps, serveTcp, serveTls } from './bad-servers.ts'
 import type { RunningServer } from './bad-servers.ts'
 import { freePort } from '../../support/free-port.ts'
 import { slowness } from '../../support/slowness.ts'
@@ -34,7 +34,10 @@ interface Given {
 }
 
 function probe(port: number, change: Partial<HttpGetAction> = {}, given: Given = {}): Promise<ProbeOutcome> {
-  const action: HttpGetAction = { path: '/', port, scheme: 'HTTP', httpHeaders: [], ...change }
+  return probeAction({ path: '/', port, scheme: 'HTTP', httpHeaders: [], ...change }, given)
+}
+
+function probeAction(action: HttpGetAction, given: Given = {}): Promise<ProbeOutcome> {
   const target = { containerId: 'c', podIps: [given.podIp ?? '127.0.0.1'], ports: [] }
   return runHttpProbe(action, target, 'kube-probe/1.36', {
     clock: systemClock,
@@ -64,6 +67,58 @@ describe('an HTTP probe that is answered with status', () => {
   ])('%i has the result that a kubelet’s has', async (status, outcome) => {
     const { port } = await use(serveHttp(withStatus(status)))
     expect(await probe(port)).toMatchObject(outcome)
+  })
+})
+
+describe('an HTTP probe takes, as a kubelet’s does, an answer with', () => {
+  it.each([
+    ['lines that end in LF alone', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
+    ['LF alone and no length', 'HTTP/1.0 200 OK\n\nok'],
+    ['a folded header', 'HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\nok'],
+    ['headers of 100 KiB', `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(100_000)}\r\nContent-Length: 2\r\n\r\nok`],
+    [
+      'two kinds of length',
+      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+    ],
+    ['blanks after its length', 'HTTP/1.1 200 OK\r\nContent-Length: 2 \r\n\r\nok'],
+    ['100 Continue before it', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+  ])('%s', async (_what, answer) => {
+    const { port } = await use(serveTcp((socket) => socket.once('data', () => socket.end(answer))))
+    expect(await probe(port)).toEqual({ result: 'success', output: 'ok' })
+  })
+
+  it.each([
+    ['101, which nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\n\r\n', 101],
+    ['a status below 100', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n', 99],
+  ])('%s, as a failure', async (_what, answer, status) => {
+    const { port } = await use(serveTcp((socket) => socket.once('data', () => socket.end(answer))))
+    expect(await probe(port)).toEqual({
+      result: 'failure',
+      output: `HTTP probe failed with statuscode: ${status}`,
+    })
+  })
+
+  it('lines that end in LF alone over TLS, and asks such a server once each time from then on', async () => {
+    let asked = 0
+    const { port } = await use(
+      serveTls((socket) => {
+        socket.once('data', () => {
+          asked += 1
+          socket.end('HTTP/1.1 200 OK\nContent-Length: 2\n\nok')
+        })
+      }, certificate),
+    )
+    const action: HttpGetAction = { path: '/', port, scheme: 'HTTPS', httpHeaders: [] }
+    const ask = () => probeAction(action)
+    const outcomes = [await ask(), await ask(), await ask()]
+    expect(outcomes).toEqual(Array.from({ length: 3 }, () => ({ result: 'success', output: 'ok' })))
+    expect(asked).toBe(4)
+  })
+
+  it('a redirect that leads nowhere, with a warning', async () => {
+    const answer = 'HTTP/1.1 302 Found\r\nLocation: \r\nContent-Length: 0\r\n\r\n'
+    const { port } = await use(serveTcp((socket) => socket.once('data', () => socket.end(answer))))
+    expect(await probe(port)).toMatchObject({ result: 'warning' })
   })
 })
 
