@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parseCoreFields } from './core-fields.ts'
 import { errorsDoc } from './errors-doc.ts'
 import { optionsDoc } from './options-doc.ts'
+import { statusPageSvg } from './status-page-svg.ts'
 import { supportDoc } from './support-doc.ts'
 import { terminalSvg } from './terminal-svg.ts'
 import { validationDoc } from './validation-doc.ts'
@@ -19,3 +20,4 @@ writeFileSync(
   join(root, 'docs/terminal.svg'),
   terminalSvg(readFileSync(join(root, 'docs/terminal.txt'), 'utf8')),
 )
+writeFileSync(join(root, 'docs/status-page.svg'), await statusPageSvg())

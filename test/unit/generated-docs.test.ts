@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { documentedErrorCodes, errorsDoc } from '../../tools/errors-doc.ts'
 import { optionsDoc } from '../../tools/options-doc.ts'
+import { statusPageSvg } from '../../tools/status-page-svg.ts'
 import { terminalSvg } from '../../tools/terminal-svg.ts'
 import { errorCodes } from '../../src/base/errors.ts'
 import { poddVersion } from '../../src/api/resource.ts'
@@ -34,6 +35,10 @@ describe('docs', () => {
 
   it('show the terminal as it was recorded', () => {
     expect(read('docs/terminal.svg'), 'run `npm run generate`').toBe(terminalSvg(read('docs/terminal.txt')))
+  })
+
+  it('show the status page as src/page draws it', async () => {
+    expect(read('docs/status-page.svg'), 'run `npm run generate`').toBe(await statusPageSvg())
   })
 
   it('tell every error code that there is, once, and no other', () => {
