@@ -64,6 +64,22 @@ export interface HoldReply {
 }
 
 /**
+ * `Progressing`: it is not known yet whether the active revision is healthy. `Failed`: it is not, and stays. `RolledBack`:
+ * the offered one failed, and the last healthy one is active. `RollbackRequested`: somebody wants another than the offered one.
+ * Of these that don't say so, what counts may be something else than the source gives: `Invalid`: some of that is not valid.
+ * `Held`: the source is held, or podd crashed on it. `Unread`: it has not been read since podd started.
+ */
+export type UnitState =
+  | 'Progressing'
+  | 'Healthy'
+  | 'Failed'
+  | 'RolledBack'
+  | 'RollbackRequested'
+  | 'Invalid'
+  | 'Held'
+  | 'Unread'
+
+/**
  * GET /podd/v1/units: one for each file of a directory, each URL and each pod of the API, in the order of the sources. Times are those of
  * Kubernetes' objects.
  */
@@ -74,12 +90,7 @@ export interface UnitObject {
   readonly metadata: { readonly name: string }
   readonly spec: { readonly source: string }
   readonly status: {
-    /**
-     * `Progressing`: it is not known yet whether the active revision is healthy. `Failed`: it is not, and stays. `RolledBack`:
-     * the offered one failed, and the last healthy one is active. `RollbackRequested`: somebody wants another than the
-     * offered one.
-     */
-    readonly state: 'Progressing' | 'Healthy' | 'Failed' | 'RolledBack' | 'RollbackRequested'
+    readonly state: UnitState
     /** The numbers of the revision that counts, of the one that the source gives, and of the one that is gone back to. */
     readonly active: number
     readonly offered: number
@@ -106,8 +117,12 @@ export function selectUnits(names: readonly string[], word: string): readonly st
 export interface RevisionObject {
   readonly number: number
   readonly hash: string
+  /** A digest of what its source wrote; left out where that is not known. */
+  readonly written?: string | undefined
   /** What the source itself calls it: an ETag. */
   readonly sourceRevision?: string | undefined
+  /** Its source demands signatures, and trusts none of it: nothing goes back to it. */
+  readonly distrusted?: true | undefined
   /** When it was offered. */
   readonly time: string
   readonly verdict: 'Progressing' | 'Healthy' | 'Failed' | 'Superseded'

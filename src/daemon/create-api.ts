@@ -26,8 +26,7 @@ import { boundOfSource } from '../control/desired/source-snapshots.ts'
 import type { ShownUnit, UpdateGate } from '../control/desired/update-gate.ts'
 import { presentWritten, WrittenObjects } from '../control/serving/written-objects.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
-import { unitOfOrigin } from '../decide/updates/unit-revisions.ts'
-import type { UnitRecord } from '../decide/updates/unit-revisions.ts'
+import { describeTrust, unitOfOrigin } from '../decide/updates/unit-revisions.ts'
 import { readMachineInfo } from '../host/facts/host-info.ts'
 import { diskBytes } from '../host/host-probe.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
@@ -302,19 +301,22 @@ interface Unmet {
   readonly names: readonly string[]
   /** Why, of those that won't by themselves. */
   readonly failures: readonly string[]
+  /** What runs, and would not be taken now. */
+  readonly warnings: readonly string[]
 }
 
 /** Of one source: pods whose old version still runs, and units of which another revision counts than the newest. */
 function listUnmet(pods: readonly AppliedPodEntry[], units: readonly ShownUnit[]): Unmet {
   const outdated = pods.filter(({ isUpToDate, problem }) => !isUpToDate || problem !== undefined)
   const pinned = units.filter(({ record }) => record.active !== record.offered)
-  const failed = units.filter(({ record }) => ['Failed', 'RolledBack'].includes(stateOfUnit(record)))
+  const failed = units.filter(({ state }) => ['Failed', 'RolledBack'].includes(state))
   return {
     names: [...outdated.map(({ key }) => `Pod ${key}`), ...pinned.map(({ record }) => `Unit ${record.unit}`)],
     failures: [
       ...outdated.flatMap(({ key, problem }) => (problem === undefined ? [] : [`${key}: ${problem}`])),
       ...failed.flatMap(({ message }) => message ?? []),
     ],
+    warnings: units.flatMap(({ record }) => describeTrust(record) ?? []),
   }
 }
 
@@ -338,7 +340,7 @@ function createUnitControl(gate: UpdateGate): UnitControl {
 }
 
 /** A unit as the API shows it. */
-export function showUnit({ record, judged, message }: ShownUnit): UnitObject {
+export function showUnit({ record, judged, state, message }: ShownUnit): UnitObject {
   const { source, unit, active, offered, base, pin, revisions } = record
   return {
     apiVersion: 'podd.dev/v1',
@@ -346,20 +348,22 @@ export function showUnit({ record, judged, message }: ShownUnit): UnitObject {
     metadata: { name: unit },
     spec: { source },
     status: {
-      state: stateOfUnit(record),
+      state,
       active,
       offered,
       lastHealthy: base,
       since: timeOf(pin?.atMs),
       message,
       progressing: judged,
-      revisions: revisions.map(({ number, hash, sourceRevision, atMs, verdict, pods, failure }) => ({
-        number,
-        hash,
-        sourceRevision,
-        time: formatTime(atMs),
-        verdict: verdictWords[verdict],
-        pods,
+      revisions: revisions.map(({ failure, ...each }) => ({
+        number: each.number,
+        hash: each.hash,
+        written: each.written,
+        sourceRevision: each.sourceRevision,
+        distrusted: each.isDistrusted === true ? true : undefined,
+        time: formatTime(each.atMs),
+        verdict: verdictWords[each.verdict],
+        pods: each.pods,
         failure: failure && {
           reason: failure.reason,
           message: failure.message,
@@ -377,13 +381,6 @@ const verdictWords = {
   failed: 'Failed',
   superseded: 'Superseded',
 } as const
-
-function stateOfUnit({ active, pin, revisions }: UnitRecord): UnitObject['status']['state'] {
-  if (pin !== undefined) return pin.why === 'requested' ? 'RollbackRequested' : 'RolledBack'
-  const verdict = revisions.find(({ number }) => number === active)?.verdict
-  if (verdict === 'failed') return 'Failed'
-  return verdict === 'healthy' ? 'Healthy' : 'Progressing'
-}
 
 /** The most problems that are shown of one text. */
 const maxProblems = 100
@@ -411,11 +408,17 @@ export function showSource(
       pods: followed?.pods.length ?? 0,
       objects: followed?.objects.length ?? 0,
       errors: failures.length + unmet.failures.length,
-      warnings: problems.length - failures.length,
+      warnings: problems.length - failures.length + unmet.warnings.length,
       hash,
       etag,
       lastAnswerTime: timeOf(answeredAtMs),
-      message: failure?.message ?? failures[0]?.message ?? unmet.failures[0] ?? problems[0]?.message,
+      message: [
+        failure?.message,
+        failures[0]?.message,
+        ...unmet.failures,
+        ...unmet.warnings,
+        problems[0]?.message,
+      ].find((text) => text !== undefined),
       failingSince: timeOf(failure?.sinceMs),
       errorsSince: timeOf(errorsSinceMs),
       // Documents that are bad now stay in their last good form, as all do while nothing can be read.

@@ -154,6 +154,9 @@ function unitTable(units: readonly UnitObject[] | undefined): HTMLElement {
     RollbackRequested: 'warn',
     Failed: 'bad',
     RolledBack: 'bad',
+    Invalid: 'bad',
+    Held: 'warn',
+    Unread: 'warn',
     Healthy: 'good',
   }
   const rows = open.map(({ name, state, active, offered, message }): readonly Cell[] => [

@@ -3,7 +3,7 @@ import type { TroubleFact } from '../api/pod-summary.ts'
 import type { NodeObject } from '../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceObject } from '../api/resource.ts'
 import type { DaemonStatus } from '../api/routes.ts'
-import type { SourceObject, UnitObject } from '../api/sources.ts'
+import type { SourceObject, UnitObject, UnitState } from '../api/sources.ts'
 import type { UsageHistoryReply } from '../api/usage.ts'
 
 /** All that the page shows, but for what has not arrived yet, or what the user may not read. */
@@ -76,14 +76,13 @@ export function withoutTerminalOrders(line: string): string {
   return line.replaceAll(terminalOrders, '')
 }
 
-type UnitState = UnitObject['status']['state']
-
 /** What a user may do about a unit in this state; undefined for nothing. */
 const whatToDo: { readonly [State in UnitState]?: (name: string) => string } = {
   RolledBack: (name) =>
     `\`podd history ${name}\` shows the last log lines. Correct it, or try it again: \`podd resume ${name}\`.`,
   Failed: (name) => `\`podd history ${name}\` shows the last log lines. Correct it.`,
   RollbackRequested: (name) => `\`podd resume ${name}\` has what its source gives count again.`,
+  Invalid: () => 'Correct it.',
 }
 
 /** A unit whose newest revision is not healthy, or not in effect. */
@@ -98,7 +97,15 @@ export interface OpenUnit {
 
 /** The units that are worth a look, those that failed first. */
 export function openUnits(units: readonly UnitObject[]): readonly OpenUnit[] {
-  const order: readonly UnitState[] = ['RolledBack', 'Failed', 'RollbackRequested', 'Progressing']
+  const order: readonly UnitState[] = [
+    'RolledBack',
+    'Failed',
+    'Invalid',
+    'RollbackRequested',
+    'Held',
+    'Unread',
+    'Progressing',
+  ]
   return units
     .filter(({ status: { state } }) => order.includes(state))
     .toSorted((one, other) => order.indexOf(one.status.state) - order.indexOf(other.status.state))

@@ -10,7 +10,7 @@ import { canonicalJson, jsonAt, textEntries } from '../../base/json.ts'
 import { readBounded } from '../../base/read-bounded.ts'
 import { explainChange, formatDifferences } from '../../decide/sources/diff-pod.ts'
 import type { PodChange } from '../../decide/sources/diff-pod.ts'
-import { hashContent, hashDocument } from '../../decide/updates/unit-revisions.ts'
+import { hashContent, hashDocument, writtenOf } from '../../decide/updates/unit-revisions.ts'
 import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { Place, SourceDocument } from '../../pod/objects/document.ts'
@@ -207,12 +207,19 @@ export function findRefused(
   const pinned = units.filter(({ status: { active, offered } }) => active !== offered)
   return manifests.flatMap((manifest): readonly RefusedRevision[] => {
     const isPlace = places(manifest)
-    const unit = pinned.find((each) => isPlace(placeOf(each)))
-    const { offered, revisions = [], message } = unit?.status ?? {}
-    const known = revisions.find(({ number }) => number === offered)
     const { documents } = manifest
     const hash = hashContent(documents.map((document) => hashDocument(document)))
-    if (unit === undefined || known?.hash !== hash) return []
+    const written = writtenOf(documents)
+    // Another podd may have understood less of the same text.
+    const gives = ({ status: { offered, revisions } }: UnitObject): boolean =>
+      revisions.some(
+        (each) =>
+          each.number === offered &&
+          (each.hash === hash || (written !== undefined && each.written === written)),
+      )
+    const unit = pinned.find((each) => isPlace(placeOf(each)) && gives(each))
+    if (unit === undefined) return []
+    const { message } = unit.status
     const { name } = unit.metadata
     const why = message ?? `revision ${unit.status.active} counts`
     return [{ path: placeOf(unit), documents, reason: `${why}; try it again: podd resume ${name}` }]

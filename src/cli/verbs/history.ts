@@ -11,7 +11,8 @@ import { titled } from '../output/print.ts'
 export const historyVerb: Verb = {
   usage: 'history [UNIT] [-o FORMAT]',
   help: `Lists the units that sources give, each a file of a directory, the whole answer of a URL, or a pod or workload
-that was written over the API: which revision of it counts (ACTIVE) and which the source gives (OFFERED). With the name of one, its revisions, and why one failed: the exit codes and
+that was written over the API: which revision of it counts (ACTIVE), which the source gives (OFFERED), and in WHY what keeps another
+one or an invalid, held or unread source from counting. With the name of one, its revisions, and why one failed: the exit codes and
 the last log lines of its containers. A file may be named by its path or the end of it, with or without \`.yaml\`.`,
   flags: [outputFlag],
   examples: [
@@ -87,7 +88,9 @@ function listRevisions(unit: UnitObject, nowMs: number): Listing {
       [revision.number === active ? 'active' : '', revision.number === offered ? 'offered' : '']
         .filter((word) => word !== '')
         .join(', ') || '<none>',
-      revision.failure?.reason ?? '<none>',
+      [revision.failure?.reason, revision.distrusted === true ? 'NotTrusted' : undefined]
+        .filter((reason) => reason !== undefined)
+        .join(', ') || '<none>',
       revision.hash,
       revision.sourceRevision ?? '<none>',
     ]),

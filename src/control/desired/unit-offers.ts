@@ -114,7 +114,7 @@ export class UnitOffers {
       const before = wasCopy ? completeCopy(unit.record, whole) : unit.record
       const content = match(before, whole)
       const offered = offerContent(before, content, nowMs)
-      const next = template === undefined ? offered : noteScale(offered, content)
+      const next = this.#units.withTrust(template === undefined ? offered : noteScale(offered, content))
       const isScaled = template !== undefined && next.latest === unit.record.latest && !unit.isUnread
       unit.isCopy = isCopy
       if (wasCopy) {
@@ -144,7 +144,7 @@ export class UnitOffers {
       earlier === undefined
         ? createUnitRecord({ source, unit: name }, content, nowMs)
         : offerContent(earlier, content, nowMs)
-    const record = template === undefined ? offered : noteScale(offered, content)
+    const record = this.#units.withTrust(template === undefined ? offered : noteScale(offered, content))
     const fresh: Unit = {
       record,
       changes: 0,

@@ -59,6 +59,7 @@ export interface SourceUnits {
 export class Units {
   readonly #env: PodEnv
   readonly #store: RevisionStore
+  readonly #trusted: (source: SourceName) => readonly string[] | undefined
   readonly sources = new Map<SourceName, SourceUnits>()
   /** Records of units that no source gives: not yet since podd began, or not any more. By `unitKey`. */
   readonly known = new Map<string, UnitRecord>()
@@ -67,18 +68,25 @@ export class Units {
   #retryMs = firstRetryMs
   hasStopped = false
 
-  constructor(env: PodEnv, store: RevisionStore) {
+  /** @param trusted see `noteTrust` */
+  constructor(
+    env: PodEnv,
+    store: RevisionStore,
+    trusted: (source: SourceName) => readonly string[] | undefined,
+  ) {
     this.#env = env
     this.#store = store
+    this.#trusted = trusted
   }
 
-  /**
-   * Reads the records of an earlier podd. Never throws.
-   * @param trusted see `noteTrust`
-   */
-  async load(trusted: (source: SourceName) => readonly string[] | undefined): Promise<void> {
-    for (const record of await this.#store.load())
-      this.known.set(unitKey(record), noteTrust(record, trusted(record.source)))
+  /** Reads the records of an earlier podd. Never throws. */
+  async load(): Promise<void> {
+    for (const record of await this.#store.load()) this.known.set(unitKey(record), this.withTrust(record))
+  }
+
+  /** With what its source trusts now. */
+  withTrust(record: UnitRecord): UnitRecord {
+    return noteTrust(record, this.#trusted(record.source))
   }
 
   stop(): void {

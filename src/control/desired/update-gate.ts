@@ -1,4 +1,5 @@
 import type { PodObject } from '../../api/resource.ts'
+import type { UnitState } from '../../api/sources.ts'
 import { formatTime } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { parseSigningKey } from '../../base/minisign.ts'
@@ -9,9 +10,10 @@ import {
   fallbackOf,
   problemOf,
   replaceUnits,
-  resumeUnit,
+  resumeOnRequest,
   revisionOf,
   rollBackTo,
+  stateOfRecord,
 } from '../../decide/updates/unit-revisions.ts'
 import type { KeptRevision, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import type { PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
@@ -34,6 +36,7 @@ export interface ShownUnit {
   readonly record: UnitRecord
   /** The pods that are being judged. */
   readonly judged: readonly PodKey[]
+  readonly state: UnitState
   /** Why another revision counts than the offered one, or why the offered one should not. */
   readonly message: string | undefined
 }
@@ -46,7 +49,6 @@ export interface ShownUnit {
  */
 export class UpdateGate {
   readonly #env: PodEnv
-  readonly #settings: GateSettings
   readonly #units: Units
   readonly #verdicts: UnitVerdicts
   readonly #offers: UnitOffers
@@ -61,15 +63,14 @@ export class UpdateGate {
     onChange: (source: SourceName) => void,
   ) {
     this.#env = env
-    this.#settings = settings
-    this.#units = new Units(env, store)
+    this.#units = new Units(env, store, (source) => trustedKeys(settings, source))
     this.#verdicts = new UnitVerdicts(env, settings, desired, workloads, this.#units, onChange)
     this.#offers = new UnitOffers(env, settings, this.#units, this.#verdicts)
   }
 
   /** Reads the records of an earlier podd. To be called before anything is offered. Never throws. */
   async begin(): Promise<void> {
-    await this.#units.load((source) => trustedKeys(this.#settings, source))
+    await this.#units.load()
     this.#env.statuses.subscribe(({ object }) => this.#verdicts.notePod(podKey(object.metadata)))
   }
 
@@ -158,39 +159,24 @@ export class UpdateGate {
 
   /** All units, in the order of the sources and of their names; then those that were known before, and are not given yet. */
   units(): readonly ShownUnit[] {
-    const given = [...this.#units.all()].map((unit) => ({
-      record: unit.record,
-      judged: unit.judged?.map(({ key }) => key) ?? [],
-      message: explainRecord(unit.record) ?? this.#explainSource(unit.record),
-    }))
+    const errors = new Map(
+      [...this.#units.sources].map(([source, { snapshot }]) => [source, firstErrors(snapshot)] as const),
+    )
+    const explain = ({ source, unit }: UnitRecord, path = unit): Divergence | undefined => {
+      const snapshot = this.#units.sources.get(source)?.snapshot
+      const place = kindOfSource(source) === 'http' ? snapshot?.location : path
+      return explainSource(snapshot, errors.get(source)?.get(place ?? ''))
+    }
+    const given = [...this.#units.all()].map(({ record, judged = [], offered }) => {
+      // A unit of the API is an object in a file of its own.
+      const path = kindOfSource(record.source) === 'api' ? offered[0]?.place.path : record.unit
+      const pods = judged.map(({ key }) => key)
+      return showUnit(record, pods, explain(record, path))
+    })
     const known = [...this.#units.known.values()].flatMap((record) =>
-      record.goneAtMs === undefined
-        ? [
-            {
-              record,
-              judged: [],
-              message: explainRecord(record) ?? this.#explainSource(record) ?? notGivenYet,
-            },
-          ]
-        : [],
+      record.goneAtMs === undefined ? [showUnit(record, [], explain(record) ?? unread)] : [],
     )
     return [...given, ...known]
-  }
-
-  /** Why something else counts of a unit than its source gives, where no revision of it is the reason. */
-  #explainSource({ source, unit }: UnitRecord): string | undefined {
-    const { standsIn, problems = [] } = this.#units.sources.get(source)?.snapshot ?? {}
-    if (standsIn === 'held')
-      return 'its source is held: what that gives now does not count until `podd resume`'
-    if (standsIn === 'crashed')
-      return 'podd crashed again and again after its source changed: the last set of it that worked runs'
-    const isAll = kindOfSource(source) === 'http'
-    const error = problems.find(
-      ({ severity, place }) => severity === 'error' && (isAll || place.path === unit),
-    )
-    return (
-      error && `not all that its source gives now is valid, and the last good form counts: ${error.message}`
-    )
   }
 
   /** Units of which something else counts than what is offered, and why. */
@@ -225,16 +211,14 @@ export class UpdateGate {
    * writing it is tried again. Throws PoddError UPDATE_REFUSED.
    */
   rollBack(source: SourceName, unitName: string, to: number | undefined): Promise<number> {
-    return this.#request(source, unitName, (record) => {
-      const outcome = rollBackTo(record, to, this.#env.clock.wallMs())
-      if ('refusal' in outcome) throw new PoddError('UPDATE_REFUSED', `${unitName}: ${outcome.refusal}`)
-      return outcome.record
-    })
+    return this.#request(source, unitName, (record) =>
+      granted(unitName, rollBackTo(record, to, this.#env.clock.wallMs())),
+    )
   }
 
   /** Tries again what the source gives. Gives the number of the revision that counts now. Throws as `rollBack`. */
   resume(source: SourceName, unitName: string): Promise<number> {
-    return this.#request(source, unitName, (record) => resumeUnit(record))
+    return this.#request(source, unitName, (record) => granted(unitName, resumeOnRequest(record)))
   }
 
   async #request(
@@ -291,8 +275,66 @@ export class UpdateGate {
   }
 }
 
+/** Throws PoddError UPDATE_REFUSED. */
+function granted(
+  unit: string,
+  outcome: { readonly record: UnitRecord } | { readonly refusal: string },
+): UnitRecord {
+  if ('refusal' in outcome) throw new PoddError('UPDATE_REFUSED', `${unit}: ${outcome.refusal}`)
+  return outcome.record
+}
+
+/** Why something else counts of a unit than its source gives, where no revision of it is the reason. */
+interface Divergence {
+  readonly state: UnitState
+  readonly message: string
+}
+
 /** Also while the last set that worked runs in place of its source. */
 const notGivenYet = 'its source has not been followed since podd started'
+const unread: Divergence = { state: 'Unread', message: notGivenYet }
+
+/** The first error in each place; of a URL, the first of all. */
+function firstErrors({ source, location, problems }: SourceSnapshot): ReadonlyMap<string, Problem> {
+  const errors = problems.filter(({ severity }) => severity === 'error').toReversed()
+  const isUrl = kindOfSource(source) === 'http'
+  return new Map(errors.map((problem) => [isUrl ? location : problem.place.path, problem]))
+}
+
+/** @param error in what the source gives of the unit */
+function explainSource(
+  snapshot: SourceSnapshot | undefined,
+  error: Problem | undefined,
+): Divergence | undefined {
+  if (snapshot?.standsIn === 'held')
+    return {
+      state: 'Held',
+      message: 'its source is held: what that gives now does not count until `podd resume`',
+    }
+  if (snapshot?.standsIn === 'crashed')
+    return {
+      state: 'Held',
+      message: 'podd crashed again and again after its source changed: the last set of it that worked runs',
+    }
+  if (error === undefined) return undefined
+  const what = 'not all that its source gives now is valid, and the last good form counts'
+  return { state: 'Invalid', message: `${what}: ${error.message}` }
+}
+
+function showUnit(
+  record: UnitRecord,
+  judged: readonly PodKey[],
+  divergence: Divergence | undefined,
+): ShownUnit {
+  const state = stateOfRecord(record)
+  const isOwn = state !== 'Healthy' && state !== 'Progressing'
+  return {
+    record,
+    judged,
+    state: isOwn ? state : (divergence?.state ?? state),
+    message: (isOwn ? undefined : divergence?.message) ?? explainRecord(record) ?? divergence?.message,
+  }
+}
 
 /** The IDs of the keys that a source trusts; undefined where it demands no signature. */
 function trustedKeys({ sources }: GateSettings, name: SourceName): readonly string[] | undefined {

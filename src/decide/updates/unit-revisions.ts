@@ -3,6 +3,7 @@
  * written over the API a pod, or the template of a workload. Which of them its source offers, which one is active, which one it
  * goes back to, and why these differ.
  */
+import type { UnitState } from '../../api/sources.ts'
 import { canonicalJson, jsonAt, sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
@@ -172,7 +173,7 @@ export interface UnitContent {
   readonly hash: string
   /** Of what its source wrote; absent where an older podd recorded it. */
   readonly written?: string | undefined
-  /** The IDs of the keys that have signed it; absent where none had to, or where an older podd recorded it. */
+  /** The IDs of the keys that have signed it; absent where none had to. */
   readonly signedBy?: readonly string[] | undefined
   /** Of those without Secrets, by which a copy that was kept without them is known; absent where it has none. */
   readonly hashWithoutSecrets?: string | undefined
@@ -216,7 +217,7 @@ export interface Revision extends UnitContent {
   readonly atMs: number
   /** `superseded`: another one came before it was healthy. */
   readonly verdict: 'progressing' | 'healthy' | 'failed' | 'superseded'
-  /** A key that has signed it is no longer trusted: it is not gone back to. Derived again at each start of podd. */
+  /** Its source demands signatures, and trusts none by which it is known: it is not gone back to. See `noteTrust`. */
   readonly isDistrusted?: boolean | undefined
   readonly failure?: RevisionFailure | undefined
   /** What its containers ran when it was found healthy. */
@@ -372,7 +373,7 @@ function noteOrigin(record: UnitRecord, { hash, written, signedBy }: UnitContent
   )
   if (written === undefined || isKnown) return record
   const revisions = record.revisions.map((each) =>
-    each.hash === hash ? { ...each, written, signedBy, isDistrusted: undefined } : each,
+    each.hash === hash ? { ...each, written, signedBy } : each,
   )
   return { ...record, revisions }
 }
@@ -392,13 +393,17 @@ export function noteScale(record: UnitRecord, { pods }: UnitContent): UnitRecord
 }
 
 /**
- * Marks the revisions that a key has signed which is not among those that its source trusts now.
+ * Marks the revisions that a key has signed which is not among those that its source trusts now, and those that are not known to
+ * be signed: they are of a time when none had to be, or when podd did not note by whom. What is active runs on; nothing goes back
+ * to a marked one. To be called wherever one of the two may have changed.
  * @param trusted the IDs of its keys; undefined where it demands no signature
  */
 export function noteTrust(record: UnitRecord, trusted: readonly string[] | undefined): UnitRecord {
-  if (trusted === undefined) return record
-  const revisions = record.revisions.map((each) =>
-    each.signedBy?.some((id) => !trusted.includes(id)) === true ? { ...each, isDistrusted: true } : each,
+  const isDistrusted = ({ signedBy }: Revision): boolean =>
+    trusted !== undefined && (signedBy === undefined || signedBy.some((id) => !trusted.includes(id)))
+  if (record.revisions.every((each) => (each.isDistrusted === true) === isDistrusted(each))) return record
+  const revisions = record.revisions.map(({ isDistrusted: _before, ...each }) =>
+    isDistrusted(each) ? { ...each, isDistrusted: true } : each,
   )
   return { ...record, revisions }
 }
@@ -530,11 +535,8 @@ export function rollBackTo(
           ? `no healthy revision is kept before revision ${record.active}, which is active`
           : `revision ${to} is not kept; there are ${record.revisions.map(({ number }) => number).join(', ')}`,
     }
-  if (target.isDistrusted === true)
-    return {
-      refusal: `revision ${target.number} is signed by key ${target.signedBy?.join(', ')}, and its source trusts others now`,
-    }
   if (target.number === record.active) return { refusal: `revision ${target.number} is active already` }
+  if (target.isDistrusted === true) return { refusal: explainTrust(target) }
   if (target.number === record.offered) return { record: resumeUnit(record) }
   const verdict = target.verdict === 'healthy' ? 'healthy' : 'progressing'
   const next = { ...record, revisions: supersede(record), active: target.number }
@@ -545,6 +547,15 @@ export function rollBackTo(
       ...(verdict === 'healthy' && { base: target.number }),
     },
   }
+}
+
+/** Somebody has what the source gives tried again. Gives why it can't be. */
+export function resumeOnRequest(
+  record: UnitRecord,
+): { readonly record: UnitRecord } | { readonly refusal: string } {
+  const offered = revisionOf(record, record.offered)
+  if (record.pin !== undefined && offered?.isDistrusted === true) return { refusal: explainTrust(offered) }
+  return { record: resumeUnit(record) }
 }
 
 /** What the source gives is tried again. */
@@ -618,29 +629,54 @@ export function decideStep(
 export function describeRecord(record: UnitRecord): string | undefined {
   const { offered, active, pin } = record
   const failed = revisionOf(record, offered)
+  const current = revisionOf(record, active)
+  const trust = current?.isDistrusted === true ? `; ${explainTrust(current)}` : ''
   if (pin?.why === 'requested')
-    return `revision ${active} counts on request, and revision ${offered} is offered`
+    return `revision ${active} counts on request, and revision ${offered} is offered${trust}`
   if (pin !== undefined)
-    return `revision ${offered} failed, and revision ${active} counts again: ${whyFailed(failed)}`
+    return `revision ${offered} failed, and revision ${active} counts again: ${whyFailed(failed)}${trust}`
   if (failed?.verdict === 'failed' && failed.failure?.isHeld === true)
     return `revision ${offered} is not in effect as a whole, and stays: ${whyFailed(failed)}`
   if (failed?.verdict === 'failed' && fallbackOf(record) !== undefined)
     return `revision ${offered} failed, and is not rolled back: ${whyFailed(failed)}`
   const base = record.base === active ? undefined : revisionOf(record, record.base)
   if (failed?.verdict === 'failed' && base?.isDistrusted === true)
-    return `revision ${offered} failed, and revision ${base.number} is signed by a key that its source no longer trusts: ${whyFailed(failed)}`
+    return `revision ${offered} failed, and stays: ${explainTrust(base)}: ${whyFailed(failed)}`
   return undefined
 }
 
-/** What of a unit is worth a look: as `describeRecord`, or that its first revision failed. */
+/** Why nothing goes back to a revision that is not trusted. */
+function explainTrust({ number, signedBy }: Revision): string {
+  return signedBy === undefined
+    ? `revision ${number} is not known to be signed by a key that its source trusts`
+    : `revision ${number} is signed by key ${signedBy.join(', ')}, which its source no longer trusts`
+}
+
+/** That the active revision is not trusted any more, and what follows; undefined where it is. */
+export function describeTrust(record: UnitRecord): string | undefined {
+  const active = revisionOf(record, record.active)
+  return active?.isDistrusted === true
+    ? `${explainTrust(active)}: it runs on until its source gives something else, and nothing goes back to it`
+    : undefined
+}
+
+/** What of a unit is worth a look: as `describeRecord`, that its first revision failed, or that it is not trusted. */
 export function explainRecord(record: UnitRecord): string | undefined {
   const active = revisionOf(record, record.active)
   return (
     describeRecord(record) ??
     (active?.verdict === 'failed'
       ? `revision ${record.active} failed, and none is kept to go back to: ${whyFailed(active)}`
-      : undefined)
+      : describeTrust(record))
   )
+}
+
+/** How a unit does, by its record alone. */
+export function stateOfRecord({ active, pin, revisions }: UnitRecord): UnitState {
+  if (pin !== undefined) return pin.why === 'requested' ? 'RollbackRequested' : 'RolledBack'
+  const verdict = revisions.find(({ number }) => number === active)?.verdict
+  if (verdict === 'failed') return 'Failed'
+  return verdict === 'healthy' ? 'Healthy' : 'Progressing'
 }
 
 function whyFailed(revision: Revision | undefined): string {
@@ -650,6 +686,14 @@ function whyFailed(revision: Revision | undefined): string {
 /** @param path where the unit is */
 export function problemOf(record: UnitRecord, path: string): Problem | undefined {
   const message = describeRecord(record)
+  const trust = describeTrust(record)
+  if (message === undefined && trust !== undefined)
+    return {
+      severity: 'warning',
+      place: { path },
+      message: trust,
+      hint: 'Sign it again, by a key that `verify` of its source lists.',
+    }
   if (message === undefined) return undefined
   const isRequested = record.pin?.why === 'requested'
   if (record.pin === undefined && revisionOf(record, record.offered)?.failure?.isHeld === true)

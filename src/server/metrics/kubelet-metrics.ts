@@ -218,6 +218,9 @@ const unitStates: readonly UnitObject['status']['state'][] = [
   'Failed',
   'RolledBack',
   'RollbackRequested',
+  'Invalid',
+  'Held',
+  'Unread',
 ]
 
 /** Of files and URLs with revisions. */

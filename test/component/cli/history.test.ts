@@ -99,6 +99,20 @@ describe('podd history', () => {
     expect(JSON.parse((await podd('history', 'fleet', '-o', 'json')).stdout)).toEqual(fleet)
   })
 
+  it('says which revisions of one are not trusted any more, and what of a unit is so beside its revisions', async () => {
+    const revisions = fleet.status.revisions.map((revision) => ({ ...revision, distrusted: true as const }))
+    const invalid = unit('/etc/pods/bad.yaml', { state: 'Invalid', message: 'not all of it is valid' })
+    rig.units = [{ ...fleet, status: { ...fleet.status, revisions } }, invalid]
+    expect(rows((await podd('history', 'fleet')).stdout).slice(1)).toEqual([
+      '1 | Healthy | 2 | 120m | active | NotTrusted',
+      '2 | Failed | 3 | 120m | offered | CrashLoopBackOff, NotTrusted',
+      '',
+    ])
+    expect(rows((await podd('history')).stdout)[2]).toMatch(
+      /bad\.yaml \| Invalid \| .* not all of it is valid$/u,
+    )
+  })
+
   it.each([
     ['web.yaml', 0],
     ['web', 0],

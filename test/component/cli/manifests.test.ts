@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { UnitObject } from '../../../src/api/sources.ts'
 import { jsonAt } from '../../../src/base/json.ts'
-import { hashContent, hashDocument } from '../../../src/decide/updates/unit-revisions.ts'
+import { hashContent, hashDocument, writtenOf } from '../../../src/decide/updates/unit-revisions.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
@@ -179,12 +179,23 @@ describe('podd diff', () => {
     })
     const hash = hashContent(documents.map((document) => hashDocument(document)))
     const { status, ...unit } = unitObject(written, 'RolledBack', 2)
-    const revisions = status.revisions.map((revision) => ({ ...revision, hash }))
     const message = 'revision 2 failed, and revision 1 counts again'
-    rig.units = [{ ...unit, status: { ...status, active: 1, message, revisions } }]
+    /** What the daemon tells of the unit, and of one beside whose file has the same name. */
+    const tell = (known: object): void => {
+      const revisions = status.revisions.map((revision) => ({ ...revision, ...known }))
+      const other = unitObject(join(manifests, 'sub', 'web.yaml'), 'RolledBack', 2)
+      rig.units = [
+        { ...other, status: { ...other.status, active: 1 } },
+        { ...unit, status: { ...status, active: 1, message, revisions } },
+      ]
+    }
+    tell({ hash })
     await hold('web.yaml', failed)
     const why = `refuse   pod default/web: ${message}; try it again: podd resume ${written}\n`
     expect(await podd('diff', '-f', manifests)).toMatchObject({ exitCode: 1, stdout: why })
+    expect((await podd('diff', '-f', await put('web.yaml', failed))).stdout).toBe(why)
+    // A podd before understood less of it.
+    tell({ hash: 'other', written: writtenOf(documents) })
     expect((await podd('diff', '-f', await put('web.yaml', failed))).stdout).toBe(why)
     expect((await podd('diff', '-f', await put('web.yaml', manifest('web', 'web:3')))).stdout).toBe(
       'update   pod default/web: container main restarts: image web:1 -> web:3\n',

@@ -1508,11 +1508,59 @@ describe('the key that has signed the last healthy revision', () => {
     expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'failed' }] })
     expect(command()).toEqual([])
     expect(rig.system.problems().map(({ message }) => message)).toEqual([
-      expect.stringContaining('revision 1 is signed by a key that its source no longer trusts'),
+      expect.stringMatching(
+        /revision 2 failed, and stays: revision 1 is signed by key \w+, which its source no longer trusts/u,
+      ),
     ])
     await expect(rig.system.gate.rollBack('file:fleet', unit, 1)).rejects.toMatchObject({
       code: 'UPDATE_REFUSED',
       message: expect.stringContaining('revision 1 is signed by key'),
+    })
+  })
+
+  it('is named while the revision that was gone back to runs on, also after it was revoked', async () => {
+    rig.boot()
+    await offerSigned(web(bad), next)
+    expect(record()).toMatchObject({ offered: 2, active: 1, pin: { why: 'failed' } })
+    const before = uid()
+    await rig.kill()
+    trust([next])
+    rig.boot()
+    await offerSigned(web(bad), next)
+    expect([uid(), command(), record()]).toMatchObject([before, good, { offered: 2, active: 1 }])
+    const why =
+      /revision 1 counts again: .*; revision 1 is signed by key \w+, which its source no longer trusts/u
+    expect(rig.system.problems().map(({ message }) => message)).toEqual([expect.stringMatching(why)])
+    expect(rig.system.gate.units()).toMatchObject([
+      { state: 'RolledBack', message: expect.stringMatching(why) },
+    ])
+    await offerSigned(web([...good, '-v']), next)
+    expect([command(), rig.system.problems()]).toEqual([[...good, '-v'], []])
+  })
+
+  it('is named while the last good copy runs on, and a revision without a known one is not gone back to', async () => {
+    trust([next])
+    rig.boot()
+    await offerSigned(web(good), old)
+    expect(rig.system.problems()).toMatchObject([
+      {
+        severity: 'warning',
+        message: expect.stringContaining('it runs on until its source gives something else'),
+      },
+    ])
+    const saved = rig.revisions.saved.get(unit)
+    if (saved === undefined) throw new Error('it is not kept')
+    await rig.kill()
+    // As a podd kept it that did not note who has signed.
+    const revisions = saved.record.revisions.map(({ signedBy: _signedBy, ...each }) => each)
+    rig.revisions.saved.set(unit, { ...saved, record: { ...saved.record, revisions } })
+    rig.boot()
+    await offerSigned(web(bad), next)
+    expect(record()).toMatchObject({ offered: 2, active: 2, revisions: [{}, { verdict: 'failed' }] })
+    await expect(rig.system.gate.rollBack('file:fleet', unit, 1)).rejects.toMatchObject({
+      message: expect.stringContaining(
+        'revision 1 is not known to be signed by a key that its source trusts',
+      ),
     })
   })
 
@@ -1529,18 +1577,38 @@ describe('the key that has signed the last healthy revision', () => {
 })
 
 describe('a unit whose source gives something else than what counts', () => {
-  const why = async (change: Partial<SourceSnapshot>): Promise<string | undefined> => {
+  const why = async (change: Partial<SourceSnapshot>): Promise<readonly [string, string | undefined]> => {
     rig.system.offerSnapshot({ ...rig.snapshot('file'), ...change })
     await rig.settle()
-    return rig.system.gate.units()[0]?.message
+    const { state = '', message } = rig.system.gate.units()[0] ?? {}
+    return [state, message]
   }
 
-  it('is listed with why: it is held, podd crashed on it, or it is invalid', async () => {
-    expect(await why({})).toBeUndefined()
-    expect(await why({ standsIn: 'held' })).toMatch('its source is held')
-    expect(await why({ standsIn: 'crashed' })).toMatch('podd crashed again and again')
+  it('is listed as what it is, and why: it is held, podd crashed on it, or it is invalid', async () => {
+    expect(await why({})).toEqual(['Healthy', undefined])
+    expect(await why({ standsIn: 'held' })).toEqual(['Held', expect.stringContaining('its source is held')])
+    expect(await why({ standsIn: 'crashed' })).toEqual([
+      'Held',
+      expect.stringContaining('podd crashed again and again'),
+    ])
     const invalid = errorAt(unit, 'spec.containers: Required value')
-    expect(await why({ problems: [invalid] })).toMatch('the last good form counts: spec.containers: Required')
-    expect(await why({ problems: [errorAt('/file/other.yaml', 'Required value')] })).toBeUndefined()
+    expect(await why({ problems: [invalid, errorAt(unit, 'another')] })).toEqual([
+      'Invalid',
+      expect.stringContaining('the last good form counts: spec.containers: Required value'),
+    ])
+    expect(await why({ problems: [errorAt('/file/other.yaml', 'Required value')] })).toEqual([
+      'Healthy',
+      undefined,
+    ])
+  })
+
+  it('is listed as rolled back where it was, also while its source is held or invalid', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    for (const change of [{ standsIn: 'held' as const }, { problems: [errorAt(unit, 'Required value')] }])
+      expect(await why(change)).toEqual([
+        'RolledBack',
+        expect.stringContaining('revision 2 failed, and revision 1 counts again'),
+      ])
   })
 })

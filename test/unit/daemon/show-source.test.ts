@@ -13,7 +13,7 @@ const given: SourceSnapshot = {
 }
 
 const idle = { newest: undefined, errorsSinceMs: undefined, heldSinceMs: undefined, pending: undefined }
-const allMet = { names: [], failures: [] }
+const allMet = { names: [], failures: [], warnings: [] }
 
 describe('a source as it is shown', () => {
   it('was not read yet', () => {
@@ -64,6 +64,16 @@ describe('a source as it is shown', () => {
       failingSince: '1970-01-01T00:00:02Z',
       errorsSince: '1970-01-01T00:00:03Z',
       lastGood: true,
+    })
+  })
+
+  it('has a unit that runs although none of its keys is trusted any more', () => {
+    const why = 'revision 1 is signed by key OLD, which its source no longer trusts'
+    const unmet = { ...allMet, warnings: [why] }
+    expect(showSource(fleet, given, idle, { mode: 'watch' }, unmet).status).toMatchObject({
+      errors: 0,
+      warnings: 1,
+      message: why,
     })
   })
 

@@ -226,12 +226,18 @@ describe('openUnits', () => {
       unit('/pods/new.yaml', 'Progressing'),
       unit('/pods/asked.yaml', 'RollbackRequested', 'revision 1 counts on request'),
       unit('/pods/bad.yaml', 'Failed', 'revision 1 failed'),
+      unit('/pods/held.yaml', 'Held', 'its source is held'),
+      unit('/pods/invalid.yaml', 'Invalid', 'not all of it is valid'),
+      unit('/pods/unread.yaml', 'Unread', 'its source has not been followed since podd started'),
       unit('/pods/web.yaml', 'RolledBack', 'revision 2 failed, and revision 1 counts again'),
     ])
     expect(open.map(({ name, state }) => [name, state])).toEqual([
       ['/pods/web.yaml', 'RolledBack'],
       ['/pods/bad.yaml', 'Failed'],
+      ['/pods/invalid.yaml', 'Invalid'],
       ['/pods/asked.yaml', 'RollbackRequested'],
+      ['/pods/held.yaml', 'Held'],
+      ['/pods/unread.yaml', 'Unread'],
       ['/pods/new.yaml', 'Progressing'],
     ])
     expect(open[0]).toEqual({
@@ -244,7 +250,10 @@ describe('openUnits', () => {
     })
     expect(open.slice(1).map(({ message }) => message)).toEqual([
       'revision 1 failed - `podd history /pods/bad.yaml` shows the last log lines. Correct it.',
+      'not all of it is valid - Correct it.',
       'revision 1 counts on request - `podd resume /pods/asked.yaml` has what its source gives count again.',
+      'its source is held',
+      'its source has not been followed since podd started',
       'waits for default/web',
     ])
   })

@@ -21,6 +21,7 @@ import {
   previousOf,
   problemOf,
   pruneRevisions,
+  resumeOnRequest,
   resumeUnit,
   rollBackTo,
   takeUp,
@@ -177,40 +178,77 @@ describe('a workload that was written over the API', () => {
 describe('a revision that a key has signed which is no longer trusted', () => {
   const signed = (record: UnitRecord, hash: string, id: string): UnitRecord =>
     offerContent(record, { hash, written: hash, signedBy: [id], pods: 1 }, 2)
-  const old = (): UnitRecord => noteHealthy(signed(healthy(), 'b', 'OLD'))
+  const begun = (id: string): UnitRecord =>
+    noteHealthy(
+      createUnitRecord(
+        { source: 'file', unit: '/pods/web.yaml' },
+        { hash: 'a', written: 'a', signedBy: [id], pods: 1 },
+        1,
+      ),
+    )
+  const old = (): UnitRecord => noteHealthy(signed(begun('NEW'), 'b', 'OLD'))
+  const why = 'revision 2 is signed by key OLD, which its source no longer trusts'
 
   it('is not gone back to, neither by itself nor on request, and that is said', () => {
     const record = noteTrust(old(), ['NEW'])
     const failed = fail(signed(record, 'c', 'NEW'))
     expect(failed).toMatchObject({ offered: 3, active: 3, pin: undefined })
-    expect(describeRecord(failed)).toBe(
-      'revision 3 failed, and revision 2 is signed by a key that its source no longer trusts: it crashed',
-    )
-    expect(rollBackTo(failed, 2, 5)).toEqual({
-      refusal: 'revision 2 is signed by key OLD, and its source trusts others now',
-    })
+    expect(describeRecord(failed)).toBe(`revision 3 failed, and stays: ${why}: it crashed`)
+    expect(rollBackTo(failed, 2, 5)).toEqual({ refusal: why })
     expect(previousOf(failed)?.number).toBe(1)
   })
 
   it('is one that has a second signature, by a key that is still trusted, too', () => {
     const both = noteHealthy(
-      offerContent(healthy(), { hash: 'b', written: 'b', signedBy: ['OLD', 'NEW'], pods: 1 }, 2),
+      offerContent(begun('NEW'), { hash: 'b', written: 'b', signedBy: ['OLD', 'NEW'], pods: 1 }, 2),
     )
     expect(previousOf(signed(noteTrust(both, ['NEW']), 'c', 'NEW'))?.number).toBe(1)
     expect(previousOf(signed(noteTrust(both, ['NEW', 'OLD']), 'c', 'NEW'))?.number).toBe(2)
   })
 
-  it('stays while its source gives nothing else, and counts again once it is signed again', () => {
+  it('is one of which it is not known who has signed it, too: of an older podd, or of a time without signatures', () => {
+    const record = noteTrust(signed(healthy(), 'b', 'NEW'), ['NEW'])
+    expect([fallbackOf(record), previousOf(record)]).toEqual([undefined, undefined])
+    expect(rollBackTo(record, 1, 5)).toEqual({
+      refusal: 'revision 1 is not known to be signed by a key that its source trusts',
+    })
+    expect(fallbackOf(noteTrust(record, undefined))?.number).toBe(1)
+  })
+
+  it('stays while its source gives nothing else, which is said, and counts again once it is signed again', () => {
     const record = noteTrust(old(), ['NEW'])
     expect(record).toMatchObject({ offered: 2, active: 2, base: 2 })
-    const again = signed(record, 'b', 'NEW')
+    const runsOn = `${why}: it runs on until its source gives something else, and nothing goes back to it`
+    expect([describeRecord(record), explainRecord(record)]).toEqual([undefined, runsOn])
+    expect(problemOf(record, '/pods/web.yaml')).toMatchObject({ severity: 'warning', message: runsOn })
+    const again = noteTrust(signed(record, 'b', 'NEW'), ['NEW'])
     expect(again).toMatchObject({ latest: 2, active: 2, revisions: [{}, { signedBy: ['NEW'] }] })
+    expect(explainRecord(again)).toBeUndefined()
     expect(fail(signed(again, 'c', 'NEW'))).toMatchObject({ offered: 3, active: 2, pin: { why: 'failed' } })
+  })
+
+  it('runs on where it was gone back to before, which is said', () => {
+    const back = noteTrust(fail(signed(old(), 'c', 'NEW')), ['NEW'])
+    expect(back).toMatchObject({ offered: 3, active: 2, pin: { why: 'failed' } })
+    expect(describeRecord(back)).toBe(`revision 3 failed, and revision 2 counts again: it crashed; ${why}`)
+    expect(problemOf(back, '/pods/web.yaml')).toMatchObject({ severity: 'error' })
+  })
+
+  it('is not taken up by a resume where another one is active, which is kept then', () => {
+    const pinned = noteTrust(target(rollBackTo(old(), 1, 5)), ['NEW'])
+    expect(resumeOnRequest(pinned)).toEqual({ refusal: why })
+    expect(resumeOnRequest(noteTrust(pinned, ['NEW', 'OLD']))).toMatchObject({ record: { active: 2 } })
   })
 
   it('is gone back to where its source demands no signature, or trusts the key still', () => {
     for (const trusted of [undefined, ['OLD', 'NEW']])
       expect(fail(signed(noteTrust(old(), trusted), 'c', 'NEW'))).toMatchObject({ active: 2 })
+  })
+
+  it('is noted without a change of what is as it was', () => {
+    const record = noteTrust(old(), ['NEW'])
+    expect(noteTrust(record, ['NEW'])).toBe(record)
+    expect(noteTrust(record, undefined)).toEqual(old())
   })
 })
 
