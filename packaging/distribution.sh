@@ -1,26 +1,27 @@
 # shellcheck shell=bash
-# Sourced by install.sh: what podd needs of the distribution. $packages_record names the packages that came with podd.
+# Sourced by install.sh and test/run.sh: what podd needs of the distribution. $packages_record names the packages that came
+# with install.sh.
 
 missing_packages() { # what podd needs, by the programs and not by the packages' names
-  { command -v containerd && command -v ctr; } >/dev/null || say containerd
-  command -v runc >/dev/null || say runc
+  { command -v containerd && command -v ctr; } >/dev/null || echo containerd
+  command -v runc >/dev/null || echo runc
   local directory found=
   for directory in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do
     [ -x $directory/bridge ] && [ -x $directory/host-local ] && [ -x $directory/portmap ] && found=yes
   done
-  [ -n "$found" ] || say containernetworking-plugins
-  command -v iptables >/dev/null || say iptables
-  command -v ip >/dev/null || say iproute2
-  command -v catatonit >/dev/null || say catatonit
+  [ -n "$found" ] || echo containernetworking-plugins
+  command -v iptables >/dev/null || echo iptables
+  command -v ip >/dev/null || echo iproute2
+  command -v catatonit >/dev/null || echo catatonit
   missing_node_libraries
 }
 
 apt() { apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"; }
 
-# A package's service must not start by itself: podd runs the containerd that it needs. A policy that a killed run left is
-# known by its mark; any other stays.
+# A package's service must not start by itself: podd runs the containerd that it needs, and so do the tests. A policy that a
+# killed run left is known by its mark; any other stays.
 policy=/usr/sbin/policy-rc.d
-policy_mark="# Of podd's install.sh, while it installs packages."
+policy_mark='# Of podd, while it installs packages.'
 keep_services_down() {
   let_services_start
   [ ! -e $policy ] || return 0

@@ -17,6 +17,8 @@ apt() {
     -o "Dir::State::Lists=$work/lists" -o "Dir::Cache::archives=$work/archives" -o APT::Sandbox::User=root \
     -o DPkg::Lock::Timeout=300 "$@"
 }
+# A containerd that comes with podd is podd's alone to run, without the distribution's service beside it.
+had_containerd=$(command -v containerd || true)
 # podd imports what lies there when it starts.
 if ls images/*.tar >/dev/null 2>&1; then
   mkdir -p /var/lib/podd/images
@@ -24,3 +26,4 @@ if ls images/*.tar >/dev/null 2>&1; then
 fi
 apt update
 apt install podd
+if [ -z "$had_containerd" ] && [ -d /run/systemd/system ]; then systemctl --quiet disable --now containerd.service || true; fi

@@ -77,17 +77,7 @@ kubectl_pid=
 suites_pid=
 code_pid=
 
-# The tests start what they use; a package's own service would only be in the way. A policy that a killed run left is
-# known by its mark; any other stays.
-policy=/usr/sbin/policy-rc.d
-policy_mark="# Of podd's test/run.sh, while it installs packages."
-keep_services_down() {
-  let_services_start
-  [ ! -e $policy ] || return 0
-  printf '#!/bin/sh\n%s\nexit 101\n' "$policy_mark" >$policy
-  chmod 755 $policy
-}
-let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
+. packaging/distribution.sh
 
 stop_code() { # with the program that it waits for
   local below
@@ -109,7 +99,7 @@ clean_up() {
   sweep
   if is_root; then
     let_services_start
-    remove_packages
+    remove_test_packages
   fi
   rm -rf "$results" "$PODD_TEST_MARKS"
   # What is still mounted there is not the tests' to empty.
@@ -160,8 +150,8 @@ finish() {
 
 list_packages() { dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^ii *//p' | sort -u; }
 
-# Notes what comes with them, too, for remove_packages: also that of the next run, where this one is killed.
-apt_install() {
+# Notes what comes with them, too, for remove_test_packages: also that of the next run, where this one is killed.
+install_for_tests() {
   local log=$results/apt.log status=1
   if [ -z "${PODD_TEST_PACKAGES-}" ]; then
     PODD_TEST_PACKAGES=remove
@@ -171,7 +161,7 @@ apt_install() {
   [ "$PODD_TEST_PACKAGES" != none ] || { echo "not installed, as PODD_TEST_PACKAGES=none says: $*"; return 1; }
   list_packages >"$results/packages-before"
   for _ in 1 2; do
-    if apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 install "$@" >"$log" 2>&1; then
+    if apt install "$@" >"$log" 2>&1; then
       status=0
       break
     fi
@@ -185,7 +175,7 @@ apt_install() {
   return $status
 }
 
-remove_packages() {
+remove_test_packages() {
   local list=$cache/packages-to-remove names
   [ -s "$list" ] || return 0
   mapfile -t names < <(sort -u "$list")
@@ -201,7 +191,7 @@ remove_packages() {
 . packaging/node-modules.sh
 say 'npm packages'
 mapfile -t libraries < <(missing_node_libraries)
-if [ ${#libraries[@]} -gt 0 ] && is_root; then apt_install "${libraries[@]}"; fi
+if [ ${#libraries[@]} -gt 0 ] && is_root; then install_for_tests "${libraries[@]}"; fi
 if ! need_node_modules; then
   echo 'the npm packages could not be installed; nothing was tested'
   echo '0 passed, 1 failed, 0 skipped'
@@ -225,15 +215,10 @@ export PODD_TEST_SLOWNESS
 echo "node $(node --version)$([ "$PODD_TEST_SLOWNESS" = 1 ] || echo ", on a machine $PODD_TEST_SLOWNESS times slower than usual")"
 
 # Debian packages for the programs that are missing; a containerd that is there is left as it is.
-missing_packages() {
-  command -v containerd >/dev/null || echo containerd
-  command -v runc >/dev/null || echo runc
+missing_for_tests() {
+  missing_packages
   command -v crun >/dev/null || echo crun
-  [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || echo containernetworking-plugins
-  command -v iptables >/dev/null || echo iptables
-  command -v ip >/dev/null || echo iproute2
   command -v busybox >/dev/null || echo busybox-static
-  command -v catatonit >/dev/null || echo catatonit
   command -v docker-registry >/dev/null || echo docker-registry
   command -v git >/dev/null || echo git
   command -v minisign >/dev/null || echo minisign
@@ -244,12 +229,12 @@ missing_packages() {
 
 install_missing_packages() {
   local missing
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_for_tests)
   [ ${#missing[@]} -gt 0 ] || return 0
   command -v apt-get >/dev/null || { echo "no apt-get to install: ${missing[*]}"; return 1; }
   echo "installing ${missing[*]}"
   keep_services_down
-  apt_install "${missing[@]}"
+  install_for_tests "${missing[@]}"
   local status=$?
   let_services_start
   return $status
