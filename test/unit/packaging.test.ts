@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -93,39 +93,58 @@ test('a purge knows the usual places', () => {
   expect(Object.fromEntries(defaults)).toEqual(Object.fromEntries(usual))
 })
 
+/** The package's removal and purge in directories below `root`; returns what the purge says. */
+function purgePackage(root: string, settings: string): string {
+  const places = [
+    'etc/podd',
+    'etc/pods',
+    'var/lib/podd',
+    'var/log/pods',
+    'var/log/containers',
+    'usr/lib/podd',
+  ]
+  for (const place of places) mkdirSync(join(root, place), { recursive: true })
+  const text = readFileSync('packaging/debian/postrm', 'utf8')
+    .replace('@remove.sh@', () => readFileSync('packaging/remove.sh', 'utf8'))
+    // The places of this host, but not the usual ones that settings are compared with.
+    .replaceAll(
+      /(?<![\w.])\/(?:etc|run|usr|var)\/(?:cache|containers|lib|log|podd|pods|systemd)/g,
+      (place) => root + place,
+    )
+    .replaceAll(new RegExp(`^(\\w+Dir|staticPodPath) ${root}`, 'gm'), '$1 ')
+  const script = `exec 2>&1; deb-systemd-helper() { :; }; systemctl() { :; }\n${text}`
+  const postrm = (action: string): string =>
+    execFileSync('/bin/bash', ['-ec', script, 'postrm', action], { encoding: 'utf8' })
+  writeFileSync(join(root, 'etc/podd/config.yaml'), settings)
+  postrm('remove')
+  rmSync(join(root, 'etc/podd/config.yaml'))
+  return postrm('purge')
+}
+
 test.each([
   ['keeps what they moved, and a copy that tells of it', 'rootDir: /data/podd\n', true],
   ['removes what is in the usual places', 'logLevel: debug\n', false],
 ])('a purge of the package, for which dpkg removed the settings, %s', (_, settings, isKept) => {
   const root = mkdtempSync(join(tmpdir(), 'podd-purge-'))
   try {
-    for (const place of [
-      'etc/podd',
-      'etc/pods',
-      'var/lib/podd',
-      'var/log/pods',
-      'var/log/containers',
-      'usr/lib/podd',
-    ])
-      mkdirSync(join(root, place), { recursive: true })
-    const text = readFileSync('packaging/debian/postrm', 'utf8')
-      .replace('@remove.sh@', () => readFileSync('packaging/remove.sh', 'utf8'))
-      // The places of this host, but not the usual ones that settings are compared with.
-      .replaceAll(
-        /(?<![\w.])\/(?:etc|run|usr|var)\/(?:cache|containers|lib|log|podd|pods|systemd)/g,
-        (place) => root + place,
-      )
-      .replaceAll(new RegExp(`^(\\w+Dir|staticPodPath) ${root}`, 'gm'), '$1 ')
-    const postrm = (action: string): void => {
-      const script = `deb-systemd-helper() { :; }; systemctl() { :; }\n${text}`
-      execFileSync('/bin/bash', ['-ec', script, 'postrm', action])
-    }
-    writeFileSync(join(root, 'etc/podd/config.yaml'), settings)
-    postrm('remove')
-    rmSync(join(root, 'etc/podd/config.yaml'))
-    postrm('purge')
+    purgePackage(root, settings)
     expect(existsSync(join(root, 'var/lib/podd'))).toBe(isKept)
     expect(existsSync(join(root, 'etc/podd/config.yaml.removed'))).toBe(isKept)
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+})
+
+test("a purge of the package keeps the data of claims, says where it is, and removes the rest of podd's state", () => {
+  const root = mkdtempSync(join(tmpdir(), 'podd-purge-'))
+  const state = join(root, 'var/lib/podd')
+  try {
+    mkdirSync(join(state, 'claims/default/data'), { recursive: true })
+    mkdirSync(join(state, 'containerd'))
+    writeFileSync(join(state, 'claims/default/data/file'), 'work')
+    expect(purgePackage(root, '')).toContain(`is kept in ${state}/claims; remove it by hand`)
+    expect(readdirSync(state)).toEqual(['claims'])
+    expect(readFileSync(join(state, 'claims/default/data/file'), 'utf8')).toBe('work')
   } finally {
     rmSync(root, { recursive: true, force: true })
   }
