@@ -11,6 +11,7 @@ import type { PodDocument, Problem, SourceSnapshot } from '../pod/objects/docume
 import { keyOfObject } from '../pod/objects/local-object.ts'
 import { computeQosClass } from '../pod/schema/pod-resources.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { AskedEnd } from '../pod/state/pod-record.ts'
 import type { PodStatus } from '../pod/state/status.ts'
 import type { PodCounts } from '../pod/state/usage.ts'
 import { digestText } from '../pod/values/hash.ts'
@@ -163,17 +164,24 @@ export class PodSystem {
     this.statuses.publishProvisional(uid, object)
   }
 
-  /** Ends a pod for good; its source gives it no more. */
-  endPod(uid: PodUid, graceSeconds: number): void {
-    const worker = this.#loops.workers.get(uid)
-    if (worker === undefined) this.statuses.removeProvisional(uid)
-    else
-      worker.end({
-        cause: 'removed',
-        reason: 'Killing',
-        message: 'The pod was deleted over the API',
-        graceSeconds,
-      })
+  /**
+   * Ends a pod for good: its source gives it no more, or its workload makes another one in its place. False where it is not
+   * known yet what runs of it.
+   */
+  endPod(uid: PodUid, graceSeconds: number, asked: AskedEnd): boolean {
+    const { workers, loop } = this.#loops
+    const worker = workers.get(uid)
+    if (worker === undefined) return false
+    worker.end({
+      cause: 'removed',
+      reason: 'Killing',
+      message: 'The pod was deleted over the API',
+      graceSeconds,
+      asked,
+    })
+    const { owner, source } = worker.state.record
+    if (owner !== undefined) loop.post({ kind: 'update', source })
+    return true
   }
 
   /** Adds ephemeral containers to a pod, which go with it. Throws PoddError POD_GONE or RECORD_WRITE. */

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import type { UnitObject } from '../../src/api/sources.ts'
+import { callApi } from '../support/call-api.ts'
 import { proves } from '../support/proves.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
@@ -174,6 +175,53 @@ describePodd('workloads that run on', { config }, (rig) => {
       expect(await podd.findPod('agent-1')).toBeUndefined()
     },
   )
+
+  it('a pod of a workload that somebody deletes or evicts is replaced under its name, by the newest template', async () => {
+    const podd = rig()
+    const seen = (name: string) => podd.cliOk('exec', name, '--', 'sh', '-c', 'echo $NEW')
+    const updateStrategy = { type: 'OnDelete' }
+    const spec = { replicas: 2, podManagementPolicy: 'Parallel', updateStrategy }
+    podd.drop('hand', workload('StatefulSet', 'hand', spec))
+    const before = await uids(podd, 'hand-0', 'hand-1')
+    const env = [{ name: 'NEW', value: 'yes' }]
+    podd.drop('hand', workload('StatefulSet', 'hand', { ...spec, template: template('hand', { env }) }))
+    await podd.until('the file to be read', async () =>
+      (await podd.cliOk('get', 'sts', 'hand', '-o', 'yaml')).includes('NEW'),
+    )
+    expect(await podd.cliOk('delete', 'pod', 'hand-1')).toBe('pod "hand-1" deleted\n')
+    const after = await uids(podd, 'hand-0', 'hand-1')
+    expect([after[0], after[1] === before[1]]).toEqual([before[0], false])
+    expect(await seen('hand-1')).toBe('yes\n')
+    expect(await seen('hand-0')).toBe('\n')
+    const pods = '/api/v1/namespaces/default/pods'
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'hand-0' } }
+    expect(await callApi(podd.socketPath, 'POST', `${pods}/hand-0/eviction`, eviction)).toMatchObject({
+      code: 201,
+    })
+    await podd.until(
+      'the pod to be another one',
+      async () => (await podd.findPod('hand-0'))?.metadata.uid !== before[0],
+    )
+    await podd.untilReady('hand-0')
+    expect(await seen('hand-0')).toBe('yes\n')
+  })
+
+  it('a pod of a Job that somebody deletes has failed, and the next one runs', async () => {
+    const podd = rig()
+    const containers = [{ name: 'main', image: shell, command: ['sleep', '1000'] }]
+    podd.drop('long', {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'long' },
+      spec: { template: { spec: { restartPolicy: 'Never', terminationGracePeriodSeconds: 1, containers } } },
+    })
+    await podd.untilReady('long-0')
+    await podd.cliOk('delete', 'pod', 'long-0')
+    await podd.untilReady('long-1')
+    expect(await podd.findPod('long-0')).toBeUndefined()
+    const { body } = await callApi(podd.socketPath, 'GET', '/apis/batch/v1/namespaces/default/jobs/long')
+    expect(body['status']).toMatchObject({ failed: 1, active: 1 })
+  })
 
   it(
     'a Job fails twice and completes, and has run once for its manifest',

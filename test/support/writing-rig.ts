@@ -56,9 +56,10 @@ export class WritingRig extends ApiRig {
           const pending = pendingPod(pod.metadata, uid)
           statuses.publishProvisional(uid, { ...pending, status: last ?? pending.status })
         },
-        endPod: (uid, graceSeconds) => {
-          this.ended.push(`${uid} ${graceSeconds}`)
+        endPod: (uid, graceSeconds, asked) => {
+          this.ended.push(`${uid} ${graceSeconds}${asked === 'evicted' ? ' evicted' : ''}`)
           if (graceSeconds === 0) statuses.remove(uid)
+          return true
         },
         addDebuggers: async (uid, added) => {
           this.debuggers.push({ uid, added })

@@ -33,8 +33,9 @@ export const deleteVerb: Verb = {
   usage:
     'delete pod NAME... | -f FILE|DIRECTORY | pvc NAME --purge [--grace-period SECONDS] [--force] [-n NAMESPACE]',
   help: `Ends pods, and waits until they are gone. Of a pod that was written over the API it deletes the object, as kubectl does;
-of one of the manifest directory, the file, if that has nothing else in it. With -f it removes the files with these names, if
-they have nothing that the given ones lack. What comes from a URL is removed there.
+of one of the manifest directory, the file, if that has nothing else in it. A pod of a workload is replaced by a new one. With
+-f it removes the files with these names, if they have nothing that the given ones lack. What comes from a URL is removed
+there.
 
 \`delete pvc NAME --purge\` deletes the data of a claim permanently. Nothing else deletes it: the data outlives the pods
 that use it, the claim's document, and podd itself.`,
@@ -83,6 +84,7 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
   const { items: shown } = await client.getList<PodListObject>(listPath('pods', namespace), signal)
   const paths = new Set<string>()
   const written: string[] = []
+  const uids = new Set<string>()
   for (const key of keys) {
     const pod = applied.pods.find((each) => each.key === key)
     const name = key.slice(namespace.length + 1)
@@ -91,8 +93,10 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
     const place = pod ?? placeOf(object)
     if (place === undefined)
       throw new PoddError('API_NotFound', `Error from server (NotFound): pods "${name}" not found`)
-    if (place.source === 'api' && !hasOwner(object)) written.push(key)
-    else paths.add(place.path)
+    if (place.source === 'api' || hasOwner(object)) {
+      written.push(key)
+      if (object !== undefined) uids.add(object.metadata.uid)
+    } else paths.add(place.path)
   }
   const directory = paths.size === 0 ? '' : await findManifestDirectory(applied)
   for (const path of paths) checkIsOwn(path, directory)
@@ -112,7 +116,7 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
       context,
       namespace,
       written.map((key) => splitKey(key)[1]),
-      { kind: 'delete' },
+      { kind: 'delete', uids },
       readTimeout(args, 300_000),
     )
   return { kind: 'text', text: keys.map((key) => `pod "${splitKey(key)[1]}" deleted\n`).join('') }

@@ -78,7 +78,8 @@ function readPodNames(args: ParsedArguments): readonly string[] {
 
 type WaitCondition =
   | { readonly kind: 'create' }
-  | { readonly kind: 'delete' }
+  /** @property uids those that are to go, rather than all of the name */
+  | { readonly kind: 'delete'; readonly uids?: ReadonlySet<string> }
   | { readonly kind: 'test'; readonly holds: (pod: PodObject) => boolean }
 
 function readCondition(args: ParsedArguments): WaitCondition {
@@ -132,6 +133,8 @@ export async function waitForPods(
   timeoutMs: number,
 ): Promise<void> {
   const open = new Set(names)
+  const isMeant = ({ metadata: { uid } }: PodObject): boolean =>
+    condition.kind !== 'delete' || condition.uids?.has(uid) !== false
   const there = new Map<string, Set<string | undefined>>()
   const note = (name: string, uid: string | undefined, pod: PodObject | undefined): void => {
     const uids = there.get(name) ?? new Set()
@@ -149,7 +152,7 @@ export async function waitForPods(
     const path = listPath('pods', namespace)
     const { items, metadata: list } = await client.getList<PodListObject>(path, signal)
     for (const name of names) {
-      const found = items.filter(({ metadata }) => metadata.name === name)
+      const found = items.filter((pod) => pod.metadata.name === name && isMeant(pod))
       if (found.length === 0) note(name, undefined, undefined)
       for (const pod of found) note(name, pod.metadata.uid, pod)
     }
@@ -158,7 +161,7 @@ export async function waitForPods(
     const until = AbortSignal.any([signal, late.signal])
     for await (const { type, object } of client.changes<PodObject>(path, list.resourceVersion, until)) {
       const { name, uid } = object.metadata
-      if (!open.has(name)) continue
+      if (!open.has(name) || !isMeant(object)) continue
       note(name, uid, type === 'DELETED' ? undefined : object)
       if (open.size === 0) return
     }

@@ -274,10 +274,11 @@ export class BatchJobs {
     const { name } = document.object.metadata
     const known = this.#pods.get(document)
     const pods = new Map(
-      Object.entries(record?.pods ?? {}).map(([pod, { index }]) => [
-        pod,
-        known?.get(pod) ?? toDocument(document, asJobPod(podOf(document, pod), name, index)),
-      ]),
+      Object.entries(record?.pods ?? {}).flatMap(([pod, { index, isDeleted }]) =>
+        isDeleted === true
+          ? []
+          : [[pod, known?.get(pod) ?? toDocument(document, asJobPod(podOf(document, pod), name, index))]],
+      ),
     )
     this.#pods.set(document, pods)
     return [...pods.values()]

@@ -17,7 +17,7 @@ import {
   revisionOf,
 } from '../../decide/updates/unit-revisions.ts'
 import type { RevisionFailure, UnitRecord } from '../../decide/updates/unit-revisions.ts'
-import { WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
+import { isOnDelete, WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, SourceDocument } from '../../pod/objects/document.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
@@ -103,8 +103,11 @@ export class UnitVerdicts {
     return this.podsOf(activeOf(unit)).map((document) => this.#named(document))
   }
 
+  /** Without the pods that somebody has to delete first: that may be after weeks, or never. */
   #withPods(documents: readonly SourceDocument[]): readonly SourceDocument[] {
-    const made = documents.flatMap((each) => (isPodDocument(each) ? [] : this.#targets.podsOf(each)))
+    const made = documents.flatMap((each) =>
+      isPodDocument(each) || isOnDelete(each.object) ? [] : this.#targets.podsOf(each),
+    )
     return made.length === 0 ? documents : [...documents, ...made]
   }
 

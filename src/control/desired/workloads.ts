@@ -379,7 +379,9 @@ export class Workloads {
         key,
         new Map(
           workers.flatMap((worker) =>
-            isLeaving(worker) ? [] : [[this.#ownName(worker.ref.name), this.#jobPodOf(worker)] as const],
+            isLeaving(worker) && !isBeingDeleted(worker)
+              ? []
+              : [[this.#ownName(worker.ref.name), this.#jobPodOf(worker)] as const],
           ),
         ),
       ]),
@@ -410,11 +412,14 @@ export class Workloads {
     const conditions = Object.fromEntries(
       (status?.conditions ?? []).map(({ type, status: is }) => [type, is]),
     )
+    const isDeleted = isBeingDeleted(worker)
+    if (record.ending?.asked === 'evicted') conditions['DisruptionTarget'] = 'True'
     // One that was evicted for a time, or is ended for another one, comes back.
-    const isOver = record.failed?.until === undefined && !isLeaving(worker) && isRuntimeKnown()
+    const isOver = record.failed?.until === undefined && (isDeleted || !isLeaving(worker)) && isRuntimeKnown()
     const { phase } = status ?? {}
     return {
       name,
+      isDeleted,
       state:
         isOver && phase === 'Succeeded' ? 'succeeded' : isOver && phase === 'Failed' ? 'failed' : 'active',
       isReady: conditions['Ready'] === 'True',
@@ -478,6 +483,11 @@ function joined(expansions: readonly Expansion[]): Expansion {
     pods: expansions.flatMap(({ pods }) => pods),
     wakeAtMs: wakes.length === 0 ? undefined : Math.min(...wakes),
   }
+}
+
+/** Somebody asked for its end over the API, and something of it may run. */
+function isBeingDeleted({ state: { stage, record } }: PodWorker): boolean {
+  return stage === 'ending' && record.ending?.asked !== undefined
 }
 
 const noBatch = { job: undefined, cronJob: undefined, activeJobs: [] }

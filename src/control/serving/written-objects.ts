@@ -15,6 +15,7 @@ import { finalizersOf } from '../../decide/writing/judge-update.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument } from '../../pod/objects/document.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
+import type { AskedEnd } from '../../pod/state/pod-record.ts'
 import type { PodCondition, PodStatus } from '../../pod/state/status.ts'
 import type { PodUid, SourceName } from '../../pod/values/ids.ts'
 import { isBeingDeleted } from '../../sources/written/api-objects.ts'
@@ -28,7 +29,7 @@ interface WrittenEnv {
   /** See PodSystem. */
   readonly pods: {
     showNew(document: PodDocument, source: SourceName, last?: PodStatus): void
-    endPod(uid: PodUid, graceSeconds: number): void
+    endPod(uid: PodUid, graceSeconds: number, asked: AskedEnd): boolean
     addDebuggers(uid: PodUid, added: readonly JsonObject[]): Promise<void>
     shortenGrace(uid: PodUid, graceSeconds: number): boolean
     knowsPod(uid: PodUid): boolean
@@ -134,8 +135,13 @@ export class WrittenObjects {
     await objects.remove(namespace)
   }
 
-  endPod(uid: PodUid, graceSeconds: number): void {
-    this.#env.pods.endPod(uid, graceSeconds)
+  endPod(uid: PodUid, graceSeconds: number, asked: AskedEnd): void {
+    const { pods, statuses } = this.#env
+    if (!pods.endPod(uid, graceSeconds, asked)) statuses.removeProvisional(uid)
+  }
+
+  endOwned(uid: PodUid, graceSeconds: number, asked: AskedEnd): boolean {
+    return this.#env.pods.endPod(uid, graceSeconds, asked)
   }
 
   addDebuggers(uid: PodUid, added: readonly JsonObject[]): Promise<void> {

@@ -7,7 +7,7 @@ import { isAlive } from './container-view.ts'
 import type { PodAction } from './pod-action.ts'
 
 /** A request to terminate a pod. */
-export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'graceSeconds' | 'until'>
+export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'graceSeconds' | 'until' | 'asked'>
 
 /**
  * The termination of a pod after a request, maybe a repeated one: the grace period can only shrink, and a termination
@@ -19,9 +19,10 @@ export function computeEnding(before: PodEnding | undefined, request: EndRequest
   const deadlineMs = Math.min(endingDeadlineMs(before, nowMs), nowMs + request.graceSeconds * 1000)
   const shrinks = deadlineMs < endingDeadlineMs(before, nowMs)
   const { cause } = goesAwayAfter(before) ? before : request
-  if (!shrinks && cause === before.cause) return before
+  const asked = before.asked ?? request.asked
+  if (!shrinks && cause === before.cause && asked === before.asked) return before
   const graceSeconds = Math.max(0, (deadlineMs - Math.min(before.requestedAtMs, nowMs)) / 1000)
-  return { ...before, cause, graceSeconds }
+  return { ...before, cause, graceSeconds, ...(asked !== undefined && { asked }) }
 }
 
 /** Whether nothing of the pod remains after this termination. */

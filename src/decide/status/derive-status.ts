@@ -232,10 +232,19 @@ function resizeConditions(resize: ResizeState | undefined): readonly Condition[]
 }
 
 /**
- * For pods that were evicted because of pressure or the shutdown of the node
- * (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36).
+ * For pods that were evicted over the API (`pkg/registry/core/pod/storage/eviction.go`, addConditionAndDeletePod, 1.36), or
+ * because of pressure or the shutdown of the node (`pkg/kubelet/eviction/eviction_manager.go`, synchronize).
  */
 function disruptionConditions({ ending, failed }: PodRecord): readonly Condition[] {
+  if (ending?.asked === 'evicted')
+    return [
+      {
+        type: 'DisruptionTarget',
+        status: 'True',
+        reason: 'EvictionByEvictionAPI',
+        message: 'Eviction API: evicting',
+      },
+    ]
   const evicted = [ending, failed].find((each) => each?.until !== undefined)
   if (evicted === undefined) return []
   const { message } = evicted

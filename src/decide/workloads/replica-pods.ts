@@ -6,6 +6,7 @@ import { jsonAt, objectOrEmpty, sameData, textAt } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
+import type { LocalObject } from '../../pod/objects/local-object.ts'
 import { isReplicaKind, isWorkloadKind, templatePath } from '../../pod/objects/workload-kinds.ts'
 import type { DaemonSet, Deployment, StatefulSet } from '../../pod/objects/workload-kinds.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
@@ -245,6 +246,14 @@ function selectPods(document: ReplicaDocument, slots: readonly Slot[]): readonly
   return wanted
 }
 
+/** Whether none of its pods is replaced before somebody deletes it. */
+export function isOnDelete(object: LocalObject): boolean {
+  return (
+    (object.kind === 'StatefulSet' || object.kind === 'DaemonSet') &&
+    object.spec.updateStrategy?.type === 'OnDelete'
+  )
+}
+
 function isOrdered(object: ReplicaWorkload): boolean {
   return object.kind === 'StatefulSet' && object.spec.podManagementPolicy === 'OrderedReady'
 }
@@ -256,6 +265,7 @@ function renamed(manifest: JsonObject, name: string): JsonObject {
 /** The pods whose turn it is to be replaced: what doesn't work first, then as many as may be missing. */
 function selectTurns(object: ReplicaWorkload, slots: readonly Slot[]): ReadonlySet<Slot> {
   const stale = slots.filter(({ isStale }) => isStale)
+  if (isOnDelete(object)) return new Set(stale.filter(({ pod }) => pod?.state === 'leaving'))
   // The highest ordinal comes first.
   const inOrder = object.kind === 'StatefulSet' ? stale.toReversed() : stale
   const isDown = ({ pod }: Slot): boolean => pod?.state === 'unready' || pod?.state === 'leaving'

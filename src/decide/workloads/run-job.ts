@@ -8,6 +8,8 @@ export interface JobPod {
   readonly name: string
   /** `active`: it runs or is to run, also after an eviction. */
   readonly state: 'active' | 'succeeded' | 'failed'
+  /** Somebody deleted it over the API, and it is ending. */
+  readonly isDeleted?: boolean
   readonly isReady: boolean
   /** How often containers of an active one were started again. */
   readonly restarts: number
@@ -23,6 +25,8 @@ export interface MadePod {
   readonly index?: number | undefined
   /** Absent while it is active; `ignored` where a rule says that its failure doesn't count. */
   readonly outcome?: 'succeeded' | 'failed' | 'ignored' | undefined
+  /** It was deleted over the API, and has counted; it stays here until it has ended. */
+  readonly isDeleted?: boolean | undefined
 }
 
 /** How far a Job is. Kept on the disk: it has run once for its manifest. Times are wall milliseconds. */
@@ -93,7 +97,7 @@ export function newJobRecord(run: string, nowMs: number, made = 0): JobRecord {
  * manageJob; `pod_failure_policy.go`, `indexed_job_utils.go`, `backoff_utils.go`, 1.36).
  * @param name of the Job, after which its pods are named
  * @param before of the same run
- * @param pods those that there are, without those that are leaving
+ * @param pods those that there are, without those that are leaving unless somebody deleted them
  */
 export function stepJob(
   name: string,
@@ -141,11 +145,14 @@ function countEnded(
   let record = before
   for (const [name, made] of Object.entries(before.pods)) {
     const pod = pods.get(name)
-    if (made.outcome !== undefined || pod === undefined || pod.state === 'active') continue
+    const { isDeleted = false } = pod ?? {}
+    if (made.outcome !== undefined || pod === undefined || (pod.state === 'active' && !isDeleted)) continue
+    const counted = isDeleted ? { ...made, isDeleted } : made
+    // One that was deleted before it had succeeded counts as failed (isPodFailed).
     record =
       pod.state === 'succeeded'
-        ? noteSuccess(record, name, made)
-        : noteFailure(spec, record, name, made, pod, nowMs)
+        ? noteSuccess(record, name, counted)
+        : noteFailure(spec, record, name, counted, pod, nowMs)
   }
   return record
 }
@@ -314,7 +321,8 @@ function expire(
 
 function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number): JobStep {
   const active = activeOf(record)
-  const parallelism = spec.parallelism ?? 1
+  const deleted = Object.values(record.pods).filter(({ isDeleted }) => isDeleted === true).length
+  const parallelism = Math.max(0, (spec.parallelism ?? 1) - deleted)
   const indexes = isIndexed(spec) ? freeIndexes(spec, record) : []
   const useful = isIndexed(spec) ? indexes.length : remaining(spec, record, active.length)
   const wanted = Math.min(parallelism, active.length + useful)
@@ -356,8 +364,8 @@ function remaining({ completions }: JobSpec, { succeeded }: JobRecord, active: n
 /** Those that are not over and have no pod. */
 function freeIndexes(spec: JobSpec, record: JobRecord): readonly number[] {
   const taken = new Set([...record.completedIndexes, ...record.failedIndexes])
-  for (const { index, outcome } of Object.values(record.pods))
-    if (index !== undefined && outcome === undefined) taken.add(index)
+  for (const { index, outcome, isDeleted } of Object.values(record.pods))
+    if (index !== undefined && (outcome === undefined || isDeleted === true)) taken.add(index)
   return Array.from({ length: spec.completions ?? 0 }, (_, index) => index).filter(
     (index) => !taken.has(index),
   )
@@ -369,10 +377,11 @@ function backoffEnd(failures: number, lastFailedAtMs: number | undefined): numbe
   return lastFailedAtMs + Math.min(firstBackoffMs * 2 ** (failures - 1), longestBackoffMs)
 }
 
-/** A pod that has ended and is gone is not made again: it would run again. */
+/** A pod that has ended and is gone, or goes now, is not made again: it would run again. */
 function withoutGone(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JobRecord {
   const kept = Object.entries(record.pods).filter(
-    ([name, { outcome }]) => outcome === undefined || pods.has(name),
+    ([name, { outcome, isDeleted }]) =>
+      outcome === undefined || (pods.has(name) && (isDeleted === true || pods.get(name)?.isDeleted !== true)),
   )
   return { ...record, pods: Object.fromEntries(kept) }
 }

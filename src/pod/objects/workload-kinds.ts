@@ -76,6 +76,12 @@ export const deploymentSchema = kindSchema('apps/v1', 'Deployment', {
   status: ignored(map(any), controlPlane),
 })
 
+const updateTypeSchema = defaulted(
+  oneOf('RollingUpdate', 'OnDelete'),
+  'RollingUpdate',
+  'OnDelete: a pod keeps its template until it is deleted over the API, and how the new one does undoes no update',
+)
+
 /** As `volumeClaimTemplates` has them: claims whose type goes without saying. */
 const claimTemplateSchema = object('PersistentVolumeClaim', {
   apiVersion: optional(oneOf('v1')),
@@ -96,14 +102,14 @@ export const statefulSetSchema = kindSchema('apps/v1', 'StatefulSet', {
       podManagementPolicy: defaulted(oneOf('OrderedReady', 'Parallel'), 'OrderedReady'),
       updateStrategy: optional(
         object('StatefulSetUpdateStrategy', {
-          type: defaulted(
-            oneOf('RollingUpdate', 'OnDelete'),
-            'RollingUpdate',
-            'OnDelete is refused: nothing but podd deletes these pods',
-          ),
+          type: updateTypeSchema,
           rollingUpdate: optional(
             object('RollingUpdateStatefulSetStrategy', {
-              partition: refused(int32, 'podd makes all pods of one template', [0]),
+              partition: refused(
+                int32,
+                'no older template is kept for pods that are made later: set `type: OnDelete`, and delete each pod that is to change',
+                [0],
+              ),
               maxUnavailable: optional(intOrString),
             }),
           ),
@@ -134,11 +140,7 @@ export const daemonSetSchema = kindSchema('apps/v1', 'DaemonSet', {
       template: required(podTemplateSchema),
       updateStrategy: optional(
         object('DaemonSetUpdateStrategy', {
-          type: defaulted(
-            oneOf('RollingUpdate', 'OnDelete'),
-            'RollingUpdate',
-            'OnDelete is refused: nothing but podd deletes its pod',
-          ),
+          type: updateTypeSchema,
           rollingUpdate: ignored(
             object('RollingUpdateDaemonSet', {
               maxUnavailable: optional(intOrString),
@@ -313,8 +315,7 @@ export function validateStatefulSet({ spec }: StatefulSet, issues: Issues, manif
   at.of('ordinals', 'start').range(spec.ordinals?.start, 0)
   validateSelector(spec.selector, manifest, 'statefulset', at)
   validateTemplate(manifest, at.of('template'))
-  const { type = 'RollingUpdate', rollingUpdate } = spec.updateStrategy ?? {}
-  if (type === 'OnDelete') at.of('updateStrategy', 'type').refused(onDelete)
+  const { rollingUpdate } = spec.updateStrategy ?? {}
   validateShare(rollingUpdate?.maxUnavailable, at.of('updateStrategy', 'rollingUpdate', 'maxUnavailable'))
   if (isNothing(rollingUpdate?.maxUnavailable))
     at.of('updateStrategy', 'rollingUpdate', 'maxUnavailable').invalid(
@@ -341,7 +342,6 @@ export function validateDaemonSet({ spec }: DaemonSet, issues: Issues, manifest:
   validateSelector(spec.selector, manifest, 'daemonset', at)
   validateTemplate(manifest, at.of('template'))
   at.of('minReadySeconds').range(spec.minReadySeconds, 0)
-  if (spec.updateStrategy?.type === 'OnDelete') at.of('updateStrategy', 'type').refused(onDelete)
 }
 
 /** Source: ValidateJobSpec in pkg/apis/batch/validation, 1.36. */
@@ -477,7 +477,6 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const onDelete = 'nothing but podd deletes these pods: use RollingUpdate'
 const keepsData = 'has no effect: podd removes data only when it is told to, by `podd delete pvc`'
 
 type Selector = Infer<typeof labelSelectorSchema>

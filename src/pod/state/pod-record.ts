@@ -146,7 +146,12 @@ export interface PodEnding {
   readonly graceSeconds: number
   /** Of an evicted pod: when it is started again, as a new pod; absent for never. */
   readonly until?: EvictionEnd | undefined
+  /** Somebody asked for it over the API: a Job counts its pod as failed. */
+  readonly asked?: AskedEnd | undefined
 }
+
+/** How a client had a pod ended: a DELETE, or an Eviction. */
+export type AskedEnd = 'deleted' | 'evicted'
 
 /**
  * When an evicted pod is started again: once the node's pressure is over, or the shutdown was cancelled or the host has

@@ -7,6 +7,7 @@ import type { ServedResources } from '../../api/served-kind.ts'
 import type { AppliedReply, SourceObject, UnitObject } from '../../api/sources.ts'
 import type { ProbeReportObject, UsageHistoryReply } from '../../api/usage.ts'
 import type { JsonObject } from '../../base/json.ts'
+import type { AskedEnd } from '../../pod/state/pod-record.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
 import type {
   ContainerUsage,
@@ -203,7 +204,9 @@ export interface ObjectWriter {
   /** Removes a namespace that is kept with its `deletionTimestamp`, once nothing is left in it. Within `exclusively`. */
   settleNamespace(name: string): Promise<void>
   /** Ends a pod that is kept with its `deletionTimestamp`; once it has ended it is removed. */
-  endPod(uid: string, graceSeconds: number): void
+  endPod(uid: string, graceSeconds: number, asked: AskedEnd): void
+  /** Ends a pod of a workload, which makes another one in its place. False while it is not known what runs of it. */
+  endOwned(uid: string, graceSeconds: number, asked: AskedEnd): boolean
   /** Adds ephemeral containers to a pod that a source gives; they go with it. Throws PoddError POD_GONE, RECORD_WRITE. */
   addDebuggers(uid: string, added: readonly JsonObject[]): Promise<void>
   /** Ends a terminating pod within this time, if it had longer. Whether it terminates. */

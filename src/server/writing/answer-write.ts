@@ -24,7 +24,7 @@ import type { Call } from '../requests/route.ts'
 import { readListOptions } from '../resources/list-options.ts'
 import { createObject } from './create-object.ts'
 import type { Written } from './create-object.ts'
-import { deleteObject, readDeleteOptions } from './delete-object.ts'
+import { deleteObject, isOwned, readDeleteOptions } from './delete-object.ts'
 import { refuseStale, updateObject } from './update-object.ts'
 import { conflict, findShown, invalid, plain, readWriteOptions, refuseOther } from './written-kind.ts'
 import type { OptionsKind, Target, WriteOptions, WrittenKind } from './written-kind.ts'
@@ -132,7 +132,7 @@ export async function answerEviction(
     throw new ApiError(400, 'name in URL does not match name in Eviction object')
   const options = readDeleteOptions(query, objectOrEmpty(deleteOptions))
   const dryRun = options.dryRun || readWriteOptions(query, 'CreateOptions').dryRun
-  await deleteObject(written, targetOf(written, names), { ...options, dryRun })
+  await deleteObject(written, targetOf(written, names), { ...options, dryRun }, 'evicted')
   return jsonResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, 201)
 }
 
@@ -143,7 +143,7 @@ export async function answerBinding(written: WrittenKind, { names }: Call): Prom
   throw conflict({ ...written.kind, resource: 'pods/binding' }, name, why)
 }
 
-/** DELETE of a collection: all selected objects that were written over the API. */
+/** DELETE of a collection: all selected objects that were written over the API, and pods of workloads. */
 export async function answerDeleteAll(
   written: WrittenKind,
   { request, query, names }: Call,
@@ -152,9 +152,12 @@ export async function answerDeleteAll(
   const [namespace = ''] = kind.namespaced ? names : []
   const { accepts } = readListOptions(query, kind, kind.namespaced ? namespace : undefined)
   const options = readDeleteOptions(query, await readObject(request))
-  const isWritten = ({ metadata: { name, uid } }: ResourceObject): boolean =>
-    writer.get({ kind: kind.kind, namespace, name })?.uid === uid
-  const selected = reader.list().filter((object) => accepts(object) && isWritten(object))
+  const isMeant = (object: ResourceObject): boolean => {
+    const { name, uid } = object.metadata
+    const kept = writer.get({ kind: kind.kind, namespace, name })
+    return kept === undefined ? kind.kind === 'Pod' && isOwned(object) : kept.uid === uid
+  }
+  const selected = reader.list().filter((object) => accepts(object) && isMeant(object))
   for (const { metadata } of selected)
     await deleteObject(written, { namespace, name: metadata.name }, options)
   const { listKind, apiVersion } = kind

@@ -7,7 +7,17 @@ import { metadataOf } from '../../decide/writing/prepare-object.ts'
 import { ApiError, invalidMetaOptions } from '../requests/api-error.ts'
 import { integerParam } from '../requests/route.ts'
 import type { WrittenObject } from '../requests/readers.ts'
-import { conflict, invalid, readDryRun, findByUid, findWritten, plain, hasEnded } from './written-kind.ts'
+import type { AskedEnd } from '../../pod/state/pod-record.ts'
+import {
+  conflict,
+  invalid,
+  readDryRun,
+  findByUid,
+  findShown,
+  findWritten,
+  plain,
+  hasEnded,
+} from './written-kind.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
 /** meta/v1 DeleteOptions. */
@@ -63,11 +73,21 @@ function refusePolicy(policy: Json | undefined, orphanDependents: Json | undefin
   throw invalidMetaOptions('DeleteOptions', [{ field, reason: 'FieldValueInvalid', message }])
 }
 
-/** Deletes an object; a pod terminates first. Returns what to answer. Throws ApiError, OBJECT_NOT_KEPT. */
-export function deleteObject(written: WrittenKind, target: Target, options: DeleteOptions): Promise<unknown> {
+/**
+ * Deletes an object; a pod terminates first, and one of a workload is replaced. Returns what to answer. Throws ApiError,
+ * OBJECT_NOT_KEPT.
+ */
+export function deleteObject(
+  written: WrittenKind,
+  target: Target,
+  options: DeleteOptions,
+  asked: AskedEnd = 'deleted',
+): Promise<unknown> {
   return written.writer.exclusively(async () => {
     const { kind, reader, writer } = written
     if (kind.kind === 'Namespace') refuseStanding(target.name)
+    const owned = findOwned(written, target)
+    if (owned !== undefined) return deleteOwned(written, owned, options, asked)
     const { kept, shown } = findWritten(written, target)
     refusePreconditions(written, shown, options)
     const details = { name: shown.metadata.name, kind: kind.resource, uid: shown.metadata.uid }
@@ -86,9 +106,40 @@ export function deleteObject(written: WrittenKind, target: Target, options: Dele
     if (options.dryRun)
       return { ...shown, metadata: { ...shown.metadata, deletionTimestamp, deletionGracePeriodSeconds } }
     await writer.put(withLast(manifest, shown))
-    writer.endPod(kept.uid, graceSeconds)
+    writer.endPod(kept.uid, graceSeconds, asked)
     return findByUid(reader, kept.uid) ?? shown
   })
+}
+
+/** A pod that a workload has made, from whichever source that is: of it there is no document to be changed. */
+function findOwned(written: WrittenKind, target: Target): ResourceObject | undefined {
+  const { kind, writer } = written
+  if (kind.kind !== 'Pod' || writer.get({ kind: kind.kind, ...target }) !== undefined) return undefined
+  const shown = findShown(written, target)
+  return shown !== undefined && isOwned(shown) ? shown : undefined
+}
+
+/** Whether a workload has made it; of objects that were written over the API the owner says nothing. */
+export function isOwned({ metadata }: ResourceObject): boolean {
+  return 'ownerReferences' in metadata
+}
+
+function deleteOwned(
+  written: WrittenKind,
+  shown: ResourceObject,
+  options: DeleteOptions,
+  asked: AskedEnd,
+): object {
+  refusePreconditions(written, shown, options)
+  const { uid, name } = shown.metadata
+  const own = plain(shown)
+  const graceSeconds = graceOf(written, shown, own, options.graceSeconds)
+  if (!options.dryRun && !written.writer.endOwned(uid, graceSeconds, asked))
+    throw conflict(written.kind, name, 'podd has just started, and does not know yet what runs of it')
+  const { deletionTimestamp = null, deletionGracePeriodSeconds = null } = metadataOf(
+    withDeletion(own, graceSeconds, written.clock.wallMs()),
+  )
+  return { ...shown, metadata: { ...shown.metadata, deletionTimestamp, deletionGracePeriodSeconds } }
 }
 
 /** Throws ApiError Forbidden (`apiserver/pkg/admission/plugin/namespace/lifecycle`, 1.36). */
@@ -115,7 +166,7 @@ async function deleteNamespace(
     }
     const graceSeconds = Math.max(0, ownGraceSeconds(object.manifest))
     await writer.put(withDeletion(object.manifest, graceSeconds, nowMs))
-    writer.endPod(object.uid, graceSeconds)
+    writer.endPod(object.uid, graceSeconds, 'deleted')
   }
   const answer = findByUid(reader, kept.uid) ?? shown
   await writer.settleNamespace(kept.name)

@@ -736,6 +736,27 @@ describe('podd delete pod of one that was written over the API', () => {
     expect(writing.ended).toEqual([`${typeof uid === 'string' ? uid : ''} ${graceSeconds}`])
   })
 
+  it('deletes one of a workload of a file too, and waits for that one, not for the one that takes its place', async () => {
+    await using writing = await startWritingRig()
+    const show = (uid: string): void => {
+      const made = podObject({
+        name: 'web-0',
+        uid,
+        metadata: { annotations: { 'podd.dev/path': '/file/web.yaml' } },
+      })
+      const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'd' } as const
+      const ownerReferences = [{ ...owner, controller: true, blockOwnerDeletion: true }] as const
+      writing.pods.put({ ...made, metadata: { ...made.metadata, ownerReferences } })
+    }
+    show('first')
+    const deleted = onto(writing, 'web-0')
+    await expect.poll(() => writing.ended).toEqual(['first 30'])
+    writing.pods.remove('web-0')
+    show('second')
+    expect(await deleted).toEqual({ exitCode: 0, stdout: 'pod "web-0" deleted\n', stderr: '' })
+    expect(writing.ended).toEqual(['first 30'])
+  })
+
   it('refuses to kill and to give time', async () => {
     await using writing = await startWritingRig()
     expect(await onto(writing, 'web', '--force', '--grace-period=5')).toMatchObject({ exitCode: 2 })

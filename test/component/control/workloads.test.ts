@@ -593,6 +593,80 @@ describe('a StatefulSet', () => {
     await rig.clock.advance(80_000)
     expect([ended, rig.running()]).toEqual([['web-2', 'web-1'], ['web-0/main']])
   })
+
+  it('that says OnDelete has a pod of the newest template where somebody deletes one, and is judged by none', async () => {
+    const spec = { replicas: 2, updateStrategy: { type: 'OnDelete' } }
+    await give(workload('StatefulSet', spec))
+    await rig.clock.advance(20_000)
+    await give(workload('StatefulSet', spec, template(['httpdd'])))
+    await rig.clock.advance(60_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd' })
+    const healthy = { record: { active: 2, revisions: [{ number: 1 }, { number: 2 }] } }
+    expect(rig.system.gate.units()).toMatchObject([healthy])
+    rig.system.endPod(uid('web-1'), 1, 'deleted')
+    await rig.clock.advance(200_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd' })
+    expect(rig.records.named('web-1')?.manifest).toMatchObject({
+      spec: { containers: [{ command: ['httpdd'] }] },
+    })
+    expect(rig.system.gate.units()).toMatchObject([healthy])
+  })
+})
+
+describe('a pod of a workload that somebody deletes', () => {
+  it.each(['Deployment', 'StatefulSet', 'DaemonSet'])(
+    'is replaced by its %s, under its name',
+    async (kind) => {
+      await give(workload(kind, {}))
+      await rig.clock.advance(5000)
+      const before = uid('web-0')
+      expect(rig.system.endPod(before, 1, 'deleted')).toBe(true)
+      await rig.clock.advance(5000)
+      expect(rig.running()).toEqual(['web-0/main'])
+      expect(uid('web-0')).not.toBe(before)
+      expect(rig.fake.containersNamed('main')).toHaveLength(1)
+    },
+  )
+
+  it('is replaced also where podd is killed before it has ended', async () => {
+    await give(workload('Deployment', {}))
+    await rig.clock.advance(5000)
+    const before = uid('web-0')
+    rig.fake.script('main', () => ({ kind: 'runs', stopsAfterMs: 5000 }))
+    rig.system.endPod(before, 30, 'deleted')
+    await rig.clock.advance(50)
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['web-0/main'])
+    expect(uid('web-0')).not.toBe(before)
+  })
+
+  it('counts as failed for its Job, which makes another one after its backoff, once', async () => {
+    const manifest: JsonObject = {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'once', namespace: 'default' },
+      spec: {
+        template: {
+          spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'app:1', command: good }] },
+        },
+      },
+    }
+    await give({ object: objectFromManifest(manifest), manifest, place: { path: '/file/once.yaml' } })
+    await rig.clock.advance(2000)
+    expect(rig.running()).toEqual(['once-0/main'])
+    rig.system.endPod(uid('once-0'), 1, 'deleted')
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual([])
+    expect(rig.shown.jobs.list()[0]?.status).toMatchObject({ failed: 1 })
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(30_000)
+    expect(rig.running()).toEqual(['once-1/main'])
+    expect(rig.shown.jobs.list()[0]?.status).toMatchObject({ failed: 1, active: 1 })
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+  })
 })
 
 describe('a Job', () => {

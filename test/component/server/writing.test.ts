@@ -357,6 +357,47 @@ describe('deleting', () => {
       expect(answer.body['message']).toContain('/etc/pods/filed.yaml')
     }
   })
+
+  it('has a pod of a workload ended, by itself, among others, or by an eviction; its workload makes another one', async () => {
+    await using rig = await startWritingRig()
+    const made = pendingPod({ name: 'web-0', namespace: 'default' }, 'w')
+    const owner = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      name: 'web',
+      uid: 'd',
+      controller: true,
+      blockOwnerDeletion: true,
+    } as const
+    rig.pods.put({
+      ...made,
+      metadata: {
+        ...made.metadata,
+        annotations: { 'podd.dev/source': 'file', 'podd.dev/path': '/etc/pods/web.yaml' },
+        ownerReferences: [owner],
+      },
+    })
+    const options = (more: object) => ({ kind: 'DeleteOptions', apiVersion: 'v1', ...more })
+    expect(await rig.ask('DELETE', `${pods}/web-0`, options({ preconditions: { uid: 'x' } }))).toMatchObject({
+      code: 409,
+    })
+    expect(await rig.ask('DELETE', `${pods}/web-0`, options({ dryRun: ['All'] }))).toMatchObject({
+      code: 200,
+    })
+    expect(rig.ended).toEqual([])
+    expect(await rig.ask('DELETE', `${pods}/web-0`, options({ gracePeriodSeconds: 7 }))).toMatchObject({
+      code: 200,
+      body: { metadata: { name: 'web-0', deletionGracePeriodSeconds: 7 } },
+    })
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'web-0' } }
+    expect(await rig.ask('POST', `${pods}/web-0/eviction`, eviction)).toMatchObject({ code: 201 })
+    expect(await rig.ask('DELETE', pods)).toMatchObject({
+      code: 200,
+      body: { items: [{ metadata: { name: 'web-0' } }] },
+    })
+    expect(rig.ended).toEqual(['w 7', 'w 30 evicted', 'w 30'])
+    expect(await rig.ask('PUT', `${pods}/web-0`, pod('web-0'))).toMatchObject({ code: 405 })
+  })
 })
 
 describe('namespaces', () => {
@@ -493,7 +534,7 @@ describe('subresources', () => {
       code: 201,
       body: { status: 'Success' },
     })
-    expect(rig.ended).toEqual([`${textOf(uid)} 7`])
+    expect(rig.ended).toEqual([`${textOf(uid)} 7 evicted`])
   })
 })
 

@@ -129,9 +129,11 @@ describe('a workload is refused as the API server refuses it, at its own path', 
     ],
     [
       'StatefulSet',
-      'pods that only somebody else would delete',
-      { updateStrategy: { type: 'OnDelete' } },
-      ['spec.updateStrategy.type: not supported: nothing but podd deletes these pods: use RollingUpdate'],
+      'pods of two templates',
+      { updateStrategy: { rollingUpdate: { partition: 1 } } },
+      [
+        'spec.updateStrategy.rollingUpdate.partition: not supported: no older template is kept for pods that are made later: set `type: OnDelete`, and delete each pod that is to change',
+      ],
     ],
     [
       'StatefulSet',

@@ -118,6 +118,20 @@ describe('the pods that a workload is to have now', () => {
       '0:2 1:2',
     ],
     ['the highest of a StatefulSet first', 'StatefulSet', {}, ['old', 'old', 'old'], '0:1 1:1 2:2'],
+    [
+      'old where only somebody who deletes them has them replaced, also those that fail',
+      'StatefulSet',
+      { updateStrategy: { type: 'OnDelete' } },
+      ['old', 'leaving', 'down'],
+      '0:1 1:2 2:1',
+    ],
+    [
+      'old in a DaemonSet of that kind',
+      'DaemonSet',
+      { updateStrategy: { type: 'OnDelete' } },
+      ['old'],
+      '0:1',
+    ],
   ])('are %s', (_what, kind, spec, states, expected) => {
     expect(expand(kind, spec, states).shown).toBe(expected)
   })

@@ -26,10 +26,16 @@ type Outcome =
   | { readonly exit: number }
   | { readonly restarts: number }
   | { readonly condition: string }
+  /** Somebody deleted it, and this is how it was then. */
+  | { readonly deleted: JobPod['state']; readonly condition?: string }
 
 function pod(name: string, outcome: Outcome): JobPod {
   const base: JobPod = { name, state: 'active', isReady: false, restarts: 0, exitCodes: {}, conditions: {} }
   if (typeof outcome === 'string') return { ...base, state: outcome }
+  if ('deleted' in outcome) {
+    const conditions = outcome.condition === undefined ? {} : { [outcome.condition]: 'True' }
+    return { ...base, state: outcome.deleted, isDeleted: true, conditions }
+  }
   if ('exit' in outcome) return { ...base, state: 'failed', exitCodes: { main: outcome.exit } }
   if ('condition' in outcome) return { ...base, state: 'failed', conditions: { [outcome.condition]: 'True' } }
   return { ...base, restarts: outcome.restarts }
@@ -51,6 +57,12 @@ class Run {
     const step = stepJob('j', this.#spec, this.record, this.pods, seconds * 1000)
     this.record = step.record
     this.wakeAtMs = step.wakeAtMs
+    return this
+  }
+
+  /** It is gone. */
+  without(name: string): this {
+    this.pods.delete(name)
     return this
   }
 
@@ -385,6 +397,45 @@ describe('a pod failure policy', () => {
       'j-0': { condition: 'DisruptionTarget' },
     })
     expect(job.active).toEqual(['j-1'])
+  })
+})
+
+/** Source: isPodFailed in pkg/controller/job/job_controller.go, 1.36. */
+describe('a pod of a Job that somebody deletes', () => {
+  it('has failed, and is replaced once it has ended and the backoff is over', () => {
+    const job = run().at(1, { 'j-0': { deleted: 'active' } })
+    expect(job.record).toMatchObject({ failed: 1, succeeded: 0, made: 1 })
+    expect(job.at(30).active).toEqual([])
+    expect(job.without('j-0').at(31).active).toEqual(['j-1'])
+    expect(job.record.pods).toEqual({ 'j-1': {} })
+    expect(job.record.failed).toBe(1)
+  })
+
+  it('has its index again after it has ended', () => {
+    const job = run({ completionMode: 'Indexed', completions: 1 }).at(1, { 'j-0-0': { deleted: 'active' } })
+    expect(job.at(30).active).toEqual([])
+    expect(job.without('j-0-0').at(31).active).toEqual(['j-0-1'])
+  })
+
+  it('has succeeded where it had by then, and has not failed again where it had', () => {
+    expect(run().at(1, { 'j-0': { deleted: 'succeeded' } }).end).toBe('Complete CompletionsReached')
+    const failed = run()
+      .at(1, { 'j-0': 'failed' })
+      .at(2, { 'j-0': { deleted: 'failed' } })
+    expect(failed.record).toMatchObject({ failed: 1, pods: {} })
+  })
+
+  it('is not counted where a rule leaves out what is evicted', () => {
+    const rules = [
+      {
+        action: 'Ignore' as const,
+        onPodConditions: [{ type: 'DisruptionTarget', status: '' }],
+      },
+    ]
+    const evicted = { deleted: 'active', condition: 'DisruptionTarget' } as const
+    const job = run({ podFailurePolicy: { rules } }).at(1, { 'j-0': evicted })
+    expect(job.record.failed).toBe(0)
+    expect(job.without('j-0').at(2).active).toEqual(['j-1'])
   })
 })
 
