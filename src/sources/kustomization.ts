@@ -119,6 +119,8 @@ class ReferenceWalk {
   /** Of directories that were looked at. */
   readonly #directories = new Set<string>()
   #sizeBytes = 0
+  /** It refers to more than may be followed. */
+  #isOver = false
 
   constructor(root: string) {
     this.#root = root
@@ -144,8 +146,11 @@ class ReferenceWalk {
         })) || this.isUnclear
     })
     // What is wrong with one doesn't keep the others from being known.
-    for (const reference of references)
+    for (const reference of references) {
+      // Of what is never built, however many there are, no more is looked at.
+      if (this.#isOver) return
       await this.#noting(() => this.#follow(reference, name, [...above, name]))
+    }
     this.#done.add(name)
   }
 
@@ -182,13 +187,7 @@ class ReferenceWalk {
         'put it there, or run `podd apply -k DIRECTORY`',
       )
     if (found === undefined) {
-      // When it comes, the kustomization is looked at again.
-      this.files.set(target, {
-        fingerprint: 'missing',
-        sizeBytes: 0,
-        modifiedAtMs: 0,
-        otherWriters: undefined,
-      })
+      this.#noteMissing(target)
       throw new KustomizationError(`${what}, which is missing`)
     }
     if (!found.isDirectory()) {
@@ -201,20 +200,32 @@ class ReferenceWalk {
       if ((await ifThere(stat(join(this.#root, inside)))) !== undefined)
         return await this.visit(inside, above)
     }
-    this.files.set(join(target, 'kustomization.yaml'), {
+    this.#noteMissing(join(target, 'kustomization.yaml'))
+    throw new KustomizationError(`${what}, a directory without a kustomization.yaml`)
+  }
+
+  /** When it comes, the kustomization is looked at again. */
+  #noteMissing(name: string): void {
+    this.#checkRoom(name)
+    this.files.set(name, {
       fingerprint: 'missing',
       sizeBytes: 0,
       modifiedAtMs: 0,
       otherWriters: undefined,
     })
-    throw new KustomizationError(`${what}, a directory without a kustomization.yaml`)
+  }
+
+  #checkRoom(name: string): void {
+    if (this.files.has(name) || this.files.size < maxFiles) return
+    this.#isOver = true
+    this.isUnclear = true
+    throw new KustomizationError(`it refers to more than ${maxFiles} files`)
   }
 
   /** Its content, of a kustomization; of other files none is needed. */
   async #note(name: string): Promise<Buffer> {
     const { bytes, stats } = await readInside(this.#root, name, kustomizationNames.includes(basename(name)))
-    if (!this.files.has(name) && this.files.size >= maxFiles)
-      throw new KustomizationError(`it refers to more than ${maxFiles} files`)
+    this.#checkRoom(name)
     const sizeBytes = Number(stats.size)
     if (!this.files.has(name)) this.#sizeBytes += sizeBytes
     if (this.#sizeBytes > maxSourceBytes)
@@ -323,8 +334,11 @@ function* pathOf(path: Json | undefined, field: string): Generator<Reference> {
   if (typeof path === 'string' && path !== '') yield { path, field, isPart: false }
 }
 
-/** A user and group without a name, to whom no file belongs. */
-const builderId = 65_532
+/**
+ * A user and group without a name, to whom no file and no other process belongs: above the last range of a pod's user
+ * namespace (`claimUserRange`), and none that images or systemd use.
+ */
+const builderId = 4_294_930_532
 const buildMs = 30_000
 /** One at a time: each is a process of a hundred megabytes. */
 const builds = new Semaphore(1)
@@ -365,7 +379,9 @@ async function findBuilder(): Promise<Builder> {
   const user = [`--reuid=${builderId}`, `--regid=${builderId}`, '--clear-groups']
   const rights = ['--no-new-privs', '--inh-caps=-all', '--bounding-set=-all']
   const limits = ['--as=8589934592', '--fsize=0', '--core=0']
-  const shell = [unshare, '--net', '--ipc', prlimit, ...limits, setpriv, ...user, ...rights]
+  // In its own PID namespace it can signal none but its own processes, which end with it.
+  const apart = ['--net', '--ipc', '--pid', '--fork', '--kill-child']
+  const shell = [unshare, ...apart, prlimit, ...limits, setpriv, ...user, ...rights]
   return { kind: 'found', program, args, shell }
 }
 

@@ -1,7 +1,8 @@
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
+import { objectOrEmpty } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { findExecutable } from '../../../src/host/run-command.ts'
 import { createDecodeSource } from '../../../src/sources/decode-source.ts'
@@ -151,6 +152,33 @@ describe.skipIf(why !== '')(`a kustomization in a manifest directory${why}`, () 
     })
   })
 
+  it('is built by a user of its own, who sees no other process of that user', async () => {
+    const programs = await mkdtemp('/run/podd-test-programs-')
+    const path = process.env['PATH']
+    try {
+      const script = [
+        '#!/bin/sh',
+        'kill -9 -1 2>/dev/null && killed=some || killed=none',
+        'echo "{apiVersion: v1, kind: ConfigMap, metadata: {name: seen}, data: {uid: \\"$(id -u)\\", pid: \\"$$\\", killed: $killed}}"',
+      ]
+      await writeFile(join(programs, 'kubectl'), `${script.join('\n')}\n`, { mode: 0o755 })
+      await chmod(programs, 0o755)
+      process.env['PATH'] = `${programs}:${path ?? ''}`
+      await write('kustomization.yaml', 'resources: [web.yaml]\n')
+      await write('web.yaml', podYaml('web'))
+      const run = start()
+      await run.until(() => run.last()?.objects.length === 1, buildMs)
+      const seen = objectOrEmpty(run.last()?.objects[0]?.manifest['data'])
+      expect(seen).toMatchObject({ pid: '1', killed: 'none' })
+      // The last one of the last range of user namespaces.
+      expect(Number(seen['uid'])).toBeGreaterThan(65_534 * 65_536 + 65_535)
+      expect(Number(seen['uid'])).toBeLessThan(2 ** 32 - 2)
+    } finally {
+      process.env['PATH'] = path
+      await rm(programs, { recursive: true })
+    }
+  })
+
   it('is not built where manifests need signatures', async () => {
     await write('kustomization.yaml', 'resources: [web.yaml]\n')
     const verifier = { verify: async () => ({ message: 'has no signature' }), flush: async () => undefined }
@@ -164,6 +192,17 @@ describe.skipIf(why !== '')(`a kustomization in a manifest directory${why}`, () 
 })
 
 describe('a kustomization', () => {
+  it.each([
+    ['files', (each: number) => `f${each}.yaml`, async () => undefined],
+    ['directories', (each: number) => `d${each}`, (each: number) => mkdir(join(pods, `d${each}`))],
+  ])('is followed no further than 1,000 references to missing %s', async (_what, nameOf, make) => {
+    const all = Array.from({ length: 1500 }, (_, each) => each)
+    for (const each of all) await make(each)
+    await write('kustomization.yaml', JSON.stringify({ resources: all.map((each) => nameOf(each)) }))
+    const { files } = await lookAtKustomization(pods, 'kustomization.yaml')
+    expect(files.size).toBe(999)
+  })
+
   it.each<[string, Readonly<Record<string, string>>, string]>([
     [
       'a base elsewhere',
