@@ -110,26 +110,16 @@ export class ContainerdExec {
    */
   async #end(target: ExecTarget): Promise<boolean> {
     let absences = 0
-    let waiting: Promise<'ended' | 'absent' | 'failed'> | undefined
     for (let tries = 0; tries < endTries && !this.#closing.signal.aborted; tries += 1) {
-      // `wait` tells whether it has ended; a command that hasn't is killed again.
       await this.#calls.kill(target, forceSignal).catch(() => {})
-      waiting ??= this.#calls.wait(target).then(
-        () => 'ended',
-        (error: unknown) => (errorCode(error) === 'RUNTIME_NOT_FOUND' ? 'absent' : 'failed'),
+      // One that was created and not started can be deleted, too; one that still runs can't.
+      const outcome = await this.#calls.remove(target).then(
+        () => 'removed',
+        (error: unknown) => (errorCode(error) === 'RUNTIME_NOT_FOUND' ? 'absent' : 'there'),
       )
-      const pause = sleepUnlessAborted(this.#clock, endAgainMs, this.#closing.signal)
-      const outcome = await Promise.race([waiting, pause])
-      // This also deletes a process that was created and not started.
-      const isRemoved = await this.#calls.remove(target).then(
-        () => true,
-        // It still runs, or doesn't exist: the outcome of `wait` says which.
-        () => false,
-      )
-      if (outcome === 'ended' || isRemoved) return true
-      if (outcome !== undefined) waiting = undefined
+      if (outcome === 'removed') return true
       if (outcome === 'absent' && (absences += 1) > 1) return true
-      await pause
+      await sleepUnlessAborted(this.#clock, endAgainMs, this.#closing.signal)
     }
     return false
   }
