@@ -101,14 +101,8 @@ export function createRuntimeImages(
         )
       }
       const { images } = await service.listImages({}, { signal })
-      const known = images.map(({ id, repoTags, repoDigests }) => ({
-        id,
-        names: repoTags.concat(repoDigests),
-      }))
       const names = wanted.map((name) => {
-        const found = findImageByName(known, name)
-        if (found === undefined)
-          throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${name}`, { hint: 'See `podd images`.' })
+        const found = findImage(images, name)
         const complete = normalizeImageName(name)
         return found.names.find((each) => each === name || each === complete) ?? found.names[0] ?? found.id
       })
@@ -141,13 +135,7 @@ export function createRuntimeImages(
       if (embedded === undefined) throw pinUnsupported()
       const wanted = normalizeImageName(image)
       const { images } = await service.listImages({})
-      const found = images.find(({ id, repoTags, repoDigests }) =>
-        [id, ...repoTags, ...repoDigests].some((name) => name === image || name === wanted),
-      )
-      if (found === undefined) {
-        throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`, { hint: 'See `podd images`.' })
-      }
-      const names = [...found.repoTags, ...found.repoDigests]
+      const { names } = findImage(images, image)
       const chosen = pinned && names.includes(wanted) ? [wanted] : names
       await embedded.images.pinImages(chosen, pinned)
       return chosen
@@ -170,6 +158,14 @@ export function createRuntimeImages(
       })
     },
   }
+}
+
+/** Throws PoddError IMAGE_NOT_FOUND. */
+function findImage(images: readonly cri.Image[], wanted: string) {
+  const known = images.map(({ id, repoTags, repoDigests }) => ({ id, names: [...repoTags, ...repoDigests] }))
+  const found = findImageByName(known, wanted)
+  if (found !== undefined) return found
+  throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${wanted}`, { hint: 'See `podd images`.' })
 }
 
 /** @param known where its images are, whatever the runtime says */

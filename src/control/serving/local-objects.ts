@@ -13,7 +13,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { targetPortOf } from '../../pod/objects/object-kinds.ts'
-import type { LocalObject, PersistentVolumeClaim, Service } from '../../pod/objects/object-kinds.ts'
+import type { PersistentVolumeClaim, Service } from '../../pod/objects/object-kinds.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import { objectUid, toConfigObject, toObjectMeta } from '../../translate/volume-files.ts'
@@ -48,8 +48,6 @@ interface LocalEnv {
 /** The objects that pods refer to, as the API shows them: writes the stores of their kinds. */
 export class LocalObjects {
   readonly #env: LocalEnv
-  /** The shown object is reused until a source gives another one. */
-  readonly #made = new WeakMap<LocalObject, ConfigObject>()
   #reviewing: Promise<void> = Promise.resolve()
   #isReviewWanted = false
 
@@ -89,13 +87,10 @@ export class LocalObjects {
       }
       if (object.kind !== 'ConfigMap' && object.kind !== 'Secret') continue
       const isSecret = object.kind === 'Secret'
-      const made =
-        this.#made.get(object) ??
-        this.#dated(
-          toConfigObject(object, { source, place, kept }),
-          isSecret ? shown.secrets : shown.configmaps,
-        )
-      this.#made.set(object, made)
+      const made = this.#dated(
+        toConfigObject(object, { source, place, kept }),
+        isSecret ? shown.secrets : shown.configmaps,
+      )
       const kind = isSecret ? secrets : configmaps
       kind.set(made.metadata.uid, made)
     }
