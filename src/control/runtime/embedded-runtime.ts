@@ -103,11 +103,6 @@ export function openImageRecords(socketPath: string, clock: Clock): ImageRecords
   return new ImageRecords(new RuntimeConnection(`unix://${socketPath}`, clock, 0), clock)
 }
 
-/**
- * Reading the rules takes a program, which costs more than a hundred looks at the bridge: once in so many quick checks.
- */
-const glancesPerRules = 3
-
 export type PodNetworkKeeper = ReturnType<typeof createPodNetworkKeeper>
 
 /**
@@ -125,7 +120,6 @@ export function createPodNetworkKeeper(
   const results = new RememberedCniResults(networkName, clock)
   const rules = new NetworkRules(embedded.places)
   const bridge = new PodBridge(embedded.places)
-  let glances = 0
 
   function tell(reason: string, message: string, rules: readonly string[] = []): void {
     events.recordNode({ type: 'Warning', reason, message })
@@ -149,8 +143,6 @@ export function createPodNetworkKeeper(
   async function check(): Promise<boolean> {
     const { state } = embedded
     if (state.kind !== 'running') return false
-    // It reads the rules too.
-    glances = 0
     const ready = await listReady()
     const remembered = ready.size === 0 ? [] : await results.read()
     await restoreReservations(ready, remembered)
@@ -185,15 +177,6 @@ export function createPodNetworkKeeper(
         // The job looks again, and reports it.
         logger.debug({ err: error }, 'cannot restore the reservations of addresses')
       }
-    },
-    /** Cheaper: checks only where something is missing of what the last check saw. */
-    async glance(): Promise<void> {
-      const { state } = embedded
-      if (state.kind !== 'running') return
-      glances += 1
-      const looksAtRules = glances % glancesPerRules === 0
-      const isLacking = !bridge.isWhole || (looksAtRules && (await rules.isLacking(state.running.podCidrs)))
-      if (isLacking) await check()
     },
   }
 }

@@ -105,25 +105,6 @@ export class NetworkRules {
   }
 
   /**
-   * Whether rules of the last check are missing, or its sandboxes are gone. Runs one program for each address family,
-   * and none where no sandbox was ready.
-   */
-  async isLacking(podCidrs: readonly string[]): Promise<boolean> {
-    if (!this.#hasReady) return false
-    for (const firewall of selectFirewalls(podCidrs)) {
-      const save = findExecutable(`${firewall}-save`)
-      if (save === undefined) continue
-      const { exitCode, stdout } = await runCommand(save, [])
-      if (exitCode !== 0) continue
-      if (!hasForwardRules(stdout, this.#places)) return true
-      const known = [...(this.#known.get(firewall) ?? new Map()).values()].flat()
-      if (planRepair(stdout, [...known, ...this.#missingMasquerade(firewall, stdout, podCidrs)]) !== '')
-        return true
-    }
-    return false
-  }
-
-  /**
    * Restores missing rules. While none are missing this takes one program and one list for each address family; while
    * no sandbox is ready it takes none, except for the first time after some were.
    *

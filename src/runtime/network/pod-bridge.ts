@@ -73,16 +73,9 @@ export async function findBridgeFaults(places: BridgePlaces): Promise<readonly B
 /** Keeps the bridge of the pods' network, which other programs may remove, take down or strip of its addresses. */
 export class PodBridge {
   readonly #places: BridgePlaces
-  /** The state at the last check. */
-  #wish: BridgeWish | undefined
 
   constructor(places: BridgePlaces) {
     this.#places = places
-  }
-
-  /** Whether the state of the last check is unchanged. */
-  get isWhole(): boolean {
-    return this.#wish === undefined || this.#plan(this.#wish).length === 0
   }
 
   /**
@@ -91,17 +84,12 @@ export class PodBridge {
    * @throws HostCommandError, the system's error
    */
   async check(ready: ReadonlySet<string>, results: readonly CniResult[]): Promise<readonly BridgeRepair[]> {
-    const wish = ready.size === 0 ? undefined : bridgeWish(this.#places, results, ready)
-    this.#wish = wish
-    if (wish === undefined) return []
-    const repairs = this.#plan(wish)
+    if (ready.size === 0) return []
+    const { bridgeName } = this.#places
+    const wish = bridgeWish(this.#places, results, ready)
+    const repairs = planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports))
     for (const repair of repairs) await this.#apply(repair)
     return repairs
-  }
-
-  #plan(wish: BridgeWish): readonly BridgeRepair[] {
-    const { bridgeName } = this.#places
-    return planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports))
   }
 
   async #apply(repair: BridgeRepair): Promise<void> {

@@ -71,17 +71,17 @@ it('tells of another address, and has all follow it', async () => {
   expect(told).toEqual(["The host's address is 198.51.100.7 now; it was 192.0.2.1"])
 })
 
-it('glances each ten seconds, checks each period and after a sandbox was asked for, and rests after a long look', async () => {
+it('checks the network each half minute, some time after a sandbox was made, and rests after a long check', async () => {
   const clock = new ManualClock()
-  const done: string[] = []
+  const done: number[] = []
   let sandboxes = 0
-  let glanceMs = 0
+  let checkMs = 0
   const job = podNetworkJob({
     network: {
-      check: async () => done.push('check') > 0,
-      glance: async () => {
-        done.push('glance')
-        if (glanceMs > 0) await clock.sleep(glanceMs)
+      check: async () => {
+        done.push(clock.monotonicMs())
+        if (checkMs > 0) await clock.sleep(checkMs)
+        return true
       },
     },
     sandboxes: () => sandboxes,
@@ -89,24 +89,24 @@ it('glances each ten seconds, checks each period and after a sandbox was asked f
     periodMs: 60_000,
     clock,
   })
-  const run = async (): Promise<number | void> => {
+  /** Returns how long it waited before its check, and how long it wants to rest. */
+  const run = async () => {
+    const beganMs = clock.monotonicMs()
     const running = job.run(new AbortController().signal)
-    await clock.advance(glanceMs === 0 ? 2000 : glanceMs)
-    return running
+    await clock.advance(2000)
+    await clock.advance(checkMs)
+    const restMs = await running
+    return [(done.at(-1) ?? 0) - beganMs, restMs]
   }
-  expect(job.periodMs).toBe(10_000)
-  await run()
-  await run()
-  expect(done.splice(0)).toEqual(['check', 'glance'])
+  expect(job.periodMs).toBe(30_000)
+  expect(await run()).toEqual([2000, 0])
+  expect(await run()).toEqual([0, 0])
   sandboxes = 1
-  await run()
-  await run()
-  expect(done.splice(0)).toEqual(['check', 'glance'])
-  await clock.advance(60_000)
-  await run()
-  expect(done.splice(0)).toEqual(['check'])
-  glanceMs = 1500
-  expect(await run()).toBe(30_000)
+  expect(await run()).toEqual([2000, 0])
+  expect(await run()).toEqual([0, 0])
+  checkMs = 1500
+  expect(await run()).toEqual([0, 30_000])
+  expect(done).toHaveLength(5)
 })
 
 it.each([
@@ -120,7 +120,6 @@ it.each([
   const job = podNetworkJob({
     network: {
       check: async () => done.push(`${clock.monotonicMs() - beganMs}: check`) > 0,
-      glance: async () => {},
     },
     sandboxes: () => sandboxes,
     isMaking: () => false,
@@ -135,15 +134,17 @@ it.each([
     await clock.advance(1000)
   }
   await running
-  expect(done).toEqual(expected)
+  // A run that nothing was made before checks at once.
+  expect([...new Set(done)]).toEqual(expected)
 })
 
 it('checks again after a check that may have missed the rules of a sandbox in the making', async () => {
   const clock = new ManualClock()
-  const done: string[] = []
+  const beganMs = clock.monotonicMs()
+  const done: number[] = []
   let isMaking = true
   const job = podNetworkJob({
-    network: { check: async () => done.push('check') > 0, glance: async () => void done.push('glance') },
+    network: { check: async () => done.push(clock.monotonicMs() - beganMs) > 0 },
     sandboxes: () => 1,
     isMaking: () => isMaking,
     periodMs: 60_000,
@@ -158,18 +159,17 @@ it('checks again after a check that may have missed the rules of a sandbox in th
   isMaking = false
   await run()
   await run()
-  expect(done).toEqual(['check', 'check', 'glance'])
+  // The third check waits for nothing.
+  expect(done).toEqual([2000, 4000, 4000])
 })
 
 it('checks again soon where containerd did not run yet', async () => {
   const clock = new ManualClock()
-  const done: string[] = []
+  const beganMs = clock.monotonicMs()
+  const done: number[] = []
   let isRunning = false
   const job = podNetworkJob({
-    network: {
-      check: async () => done.push('check') > 0 && isRunning,
-      glance: async () => void done.push('glance'),
-    },
+    network: { check: async () => done.push(clock.monotonicMs() - beganMs) > 0 && isRunning },
     sandboxes: () => 0,
     isMaking: () => false,
     periodMs: 60_000,
@@ -184,5 +184,6 @@ it('checks again soon where containerd did not run yet', async () => {
   isRunning = true
   await run()
   await run()
-  expect(done).toEqual(['check', 'check', 'glance'])
+  // The third check waits for nothing.
+  expect(done).toEqual([2000, 4000, 4000])
 })
