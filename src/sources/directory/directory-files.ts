@@ -1,4 +1,3 @@
-import { lstatSync } from 'node:fs'
 import { lstat, readdir, readFile, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -13,9 +12,8 @@ import type { LastGoodStore } from '../../store/last-good.ts'
 import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
 import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
-import { buildKustomization, directoriesOf, isKustomization, lookAtKustomization } from '../kustomization.ts'
-import type { KustomizationLook } from '../kustomization.ts'
-import { danglingMark, fingerprintOf, isManifestName, lookAtFile } from '../read-manifest-file.ts'
+import { buildKustomization, isKustomization } from '../kustomization.ts'
+import { danglingMark, isManifestName, lookAtFile } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 import { MissingFiles } from '../source.ts'
 import type { ManifestVerifier } from '../verify-manifest.ts'
@@ -23,6 +21,7 @@ import type { WatchDirectory } from '../watch-directory.ts'
 import { fileWritersProblem } from './directory-problems.ts'
 import { ageMs, failureProblem, PendingFiles, readContent, readFailure, sizeOf } from './pending-files.ts'
 import type { PendingFile, ReadContent } from './pending-files.ts'
+import { lookAtEach, ReferredFiles } from './referred-files.ts'
 import { TakenFiles } from './taken-files.ts'
 import type { DocumentLists } from './taken-files.ts'
 
@@ -76,9 +75,8 @@ export class DirectoryFiles {
   readonly #missing: MissingFiles
   readonly #seen: SeenFiles
   readonly #reads = new Semaphore(concurrentReads)
-  /** The kustomizations among the files, as they were looked at last. */
-  readonly #kustomizations = new Map<string, KustomizationLook>()
-  #isOtherwiseReferred = false
+  /** What the kustomizations among them refer to. */
+  readonly referred: ReferredFiles
   /** Hints about files that came since they were last looked at. */
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
   #isChanged = false
@@ -104,6 +102,7 @@ export class DirectoryFiles {
     this.#seen = new SeenFiles(directory, options.isStrict ?? false)
     this.#taken = new TakenFiles(directory, lastGood)
     this.#pending = new PendingFiles(options.clock, this.#taken)
+    this.referred = new ReferredFiles(directory, this.#taken, this.#pending, options.verifier !== undefined)
   }
 
   isSettling(): boolean {
@@ -140,7 +139,6 @@ export class DirectoryFiles {
     return this.#seen.takeArrived()
   }
 
-  /** Whether a manifest awaits a good signature. */
   /** Which files lack a good signature; undefined where none does. */
   get unverified(): string | undefined {
     const [first, ...more] = [...this.#taken.unverified].toSorted()
@@ -190,125 +188,27 @@ export class DirectoryFiles {
     this.#pending.noteMove()
   }
 
-  /** The kustomizations that refer to a file. */
-  referringTo(name: string): readonly string[] {
-    return [...this.#kustomizations].flatMap(([other, { files, isUnclear }]) => {
-      const isBeside = dirname(other) === '.' || name.startsWith(`${dirname(other)}/`)
-      return files.has(name) || (isUnclear && isBeside && name !== other) ? [other] : []
-    })
-  }
-
-  /** The directories of the files that kustomizations refer to. */
-  referredDirectories(): ReadonlySet<string> {
-    return new Set([...this.#kustomizations].flatMap(([name, { files }]) => directoriesOf(name, files)))
-  }
-
-  /** Whether kustomizations refer to other files than when this was last asked, so that all have to be looked at. */
-  takeOtherwiseReferred(): boolean {
-    const isOther = this.#isOtherwiseReferred
-    this.#isOtherwiseReferred = false
-    return isOther
-  }
-
-  /**
-   * What becomes of a file because of kustomizations: what one refers to gives nothing by itself; what it gave before stays
-   * until the kustomization is whole and good.
-   */
-  #placeOf(name: string): 'own' | 'referred' | 'awaited' {
-    const others = this.referringTo(name)
-    // Two that refer to each other are both told of.
-    const counted = others.filter(
-      (other) => this.#kustomizations.get(name) === undefined || !this.#isCircle(other),
-    )
-    if (counted.length === 0) return 'own'
-    if (!this.#taken.has(name)) return 'referred'
-    const isGood = counted.some((other) => !this.#pending.files.has(other) && this.#taken.isGood(other))
-    return isGood ? 'referred' : 'awaited'
-  }
-
-  #isCircle(name: string): boolean {
-    return this.#kustomizations.get(name)?.isCircle === true
-  }
-
-  async #lookAtFile(name: string): Promise<FileLook> {
-    if (!isKustomization(name) || this.#isSingleFile) return await lookAtFile(join(this.#directory, name))
-    const before = this.#kustomizations.get(name)
-    const looked = await this.#lookAtKustomization(name)
-    // What one that was never built refers to gives by itself what it gave before: nothing stops for a mistake, or for want of
-    // a builder.
-    const isBuilt = looked.look.kind === 'file' || this.#taken.hasGiven(name)
-    const found = isBuilt ? looked : { ...looked, files: new Set<string>(), isUnclear: false }
-    if (found.look.kind === 'missing') this.#kustomizations.delete(name)
-    else if (!found.isUnclear || before === undefined) this.#kustomizations.set(name, found)
-    // While it can't be read, it refers to what it did before, too.
-    else
-      this.#kustomizations.set(name, {
-        ...found,
-        files: new Set([...before.files, ...found.files]),
-        isUnclear: before.isUnclear,
-      })
-    const printOf = (known: KustomizationLook | undefined): string =>
-      JSON.stringify([[...(known?.files ?? [])].toSorted(), known?.isUnclear])
-    if (printOf(before) !== printOf(this.#kustomizations.get(name))) this.#isOtherwiseReferred = true
-    return found.look
-  }
-
-  /** A signature of it would say nothing of the files that it refers to. */
-  async #lookAtKustomization(name: string): Promise<KustomizationLook> {
-    if (this.#options.verifier === undefined) return await lookAtKustomization(this.#directory, name)
-    const own = await lookAtFile(join(this.#directory, name))
-    const reason =
-      'is not built: what it refers to would need signatures, too: sign what `kubectl kustomize` makes, and put that here'
-    const look: FileLook =
-      own.kind === 'file' ? { kind: 'unreadable', fingerprint: own.fingerprint, reason } : own
-    return { look, files: new Set(), isCircle: false, isUnclear: false }
-  }
-
   /** Looks at the files that there are hints about. */
   async lookAtHinted(): Promise<void> {
-    await this.#lookAtEach([...this.#hints], async ([name, hint]) => {
+    await lookAtEach([...this.#hints], async ([name, hint]) => {
       await this.#look(name, hint.kind)
       if (this.#hints.get(name) === hint) this.#hints.delete(name)
     })
   }
 
-  /** Kustomizations first: what they refer to gives nothing by itself. */
-  async #lookAtEach<T>(
-    items: readonly (readonly [name: string, item: T])[],
-    look: (item: readonly [string, T]) => Promise<void>,
-  ): Promise<void> {
-    const [first, rest] = [
-      items.filter(([name]) => isKustomization(name)),
-      items.filter(([name]) => !isKustomization(name)),
-    ]
-    await mapBounded(first, look)
-    await mapBounded(rest, look)
-  }
-
-  /** Looks at every file that the directory lists or listed before; `isLocal` where no network file system can hold a look up. */
-  async lookAtAll(listed: readonly string[], { isLocal }: { readonly isLocal: boolean }): Promise<void> {
+  /** Looks at every file that the directory lists or listed before. */
+  async lookAtAll(listed: readonly string[]): Promise<void> {
     const known = [...this.#taken.names(), ...this.#pending.files.keys()]
     this.#isSingleFile = listed.includes(singleFile)
     await this.lookAtHinted()
-    const names = [...new Set([...listed, ...known])]
-    const fingerprint = (name: string): string | undefined => this.#settled(name)
-    const changed = isLocal
-      ? leaveOutUnchanged(names, fingerprint, this.#directory, this.#options.clock)
-      : names
-    const named = changed.map((name) => [name, undefined] as const)
-    await this.#lookAtEach(named, ([name]) => this.#look(name, undefined))
+    const named = [...new Set([...listed, ...known])].map((name) => [name, undefined] as const)
+    await lookAtEach(named, ([name]) => this.#look(name, undefined))
   }
 
-  /** The fingerprint of a file that was taken and from which nothing else is awaited. */
-  #settled(name: string): string | undefined {
-    const isOther = (name === singleFile) !== this.#isSingleFile
-    const isAwaited =
-      isOther ||
-      this.#pending.files.has(name) ||
-      this.#missing.has(name) ||
-      this.#taken.unverified.has(name) ||
-      this.referringTo(name).length > 0
-    return isAwaited ? undefined : this.#taken.fingerprint(name)
+  #lookAtFile(name: string): Promise<FileLook> {
+    return isKustomization(name) && !this.#isSingleFile
+      ? this.referred.lookAt(name)
+      : lookAtFile(join(this.#directory, name))
   }
 
   async #look(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
@@ -316,7 +216,7 @@ export class DirectoryFiles {
     // A single file in place of the directory replaces the files of the directory, and the reverse.
     const isOther = (name === singleFile) !== this.#isSingleFile
     const found = isOther ? { kind: 'missing' as const } : await this.#lookAtFile(name)
-    const place = this.#placeOf(name)
+    const place = this.referred.placeOf(name)
     const look = this.#seen.judge(name, place === 'referred' ? { kind: 'missing' } : found)
     if (place === 'awaited' && look.kind !== 'missing') {
       this.#pending.files.delete(name)
@@ -476,40 +376,7 @@ export class DirectoryFiles {
     this.#pending.files.delete(name)
     const seen = { fingerprint: look.fingerprint, sizeBytes: sizeOf(look) }
     this.#isChanged = this.#taken.take(name, seen, content) || this.#isChanged
-    // What it refers to was awaited until now.
-    if (this.#kustomizations.has(name)) this.#isOtherwiseReferred = true
-  }
-}
-
-/** The longest that this may take, in milliseconds: a slow disk must not delay anything else. */
-const mostMs = 5
-
-/**
- * Leaves out files whose metadata is unchanged. A synchronous stat costs a tenth of one in a thread, and is used for
- * local disks only. Names that are not checked in time are returned.
- * @param fingerprint of the last look at a file; undefined where it has to be examined in full
- */
-export function leaveOutUnchanged(
-  names: readonly string[],
-  fingerprint: (name: string) => string | undefined,
-  directory: string,
-  clock: Clock,
-): readonly string[] {
-  const untilMs = clock.monotonicMs() + mostMs
-  return names.filter((name) => {
-    const known = fingerprint(name)
-    return known === undefined || clock.monotonicMs() >= untilMs || !looksLike(join(directory, name), known)
-  })
-}
-
-/** Whether it is a regular file of this fingerprint. */
-function looksLike(path: string, fingerprint: string): boolean {
-  try {
-    const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-    return stats?.isFile() === true && fingerprintOf(stats) === fingerprint
-  } catch {
-    // The full examination reports it.
-    return false
+    this.referred.noteTaken(name)
   }
 }
 

@@ -123,7 +123,7 @@ class DirectoryLoop {
         await this.#look()
         const isFirst = published === undefined
         this.#files.settle({ removeAtOnce: isFirst })
-        if (this.#files.takeOtherwiseReferred()) {
+        if (this.#files.referred.takeChange()) {
           this.#watchReferred()
           this.#isListingDue = true
           this.#wake.wake()
@@ -236,7 +236,7 @@ class DirectoryLoop {
       // The watched directory is hidden below a mount, or was removed with a directory above it.
       if (before !== undefined && before.id !== identity.id) await this.#restartWatch()
       this.#identity = identity
-      await this.#files.lookAtAll(listed, { isLocal: !this.#facts.isOnNetwork })
+      await this.#files.lookAtAll(listed)
       // From now on the target is watched, too.
       if (this.#files.takeArrived()) await this.#restartWatch()
       this.#isRead = true
@@ -299,7 +299,7 @@ class DirectoryLoop {
   /** Watches the directories that kustomizations refer to, where the source doesn't read these itself. */
   #watchReferred(): void {
     const { watch = watchDirectory, recursive = false } = this.#options
-    const wanted = recursive ? new Set<string>() : this.#files.referredDirectories()
+    const wanted = recursive ? new Set<string>() : this.#files.referred.directories()
     for (const [path, watching] of this.#below)
       if (!wanted.has(path)) {
         this.#below.delete(path)
@@ -329,7 +329,7 @@ class DirectoryLoop {
 
   #onHint(hint: DirectoryHint): void {
     const signed = hint.kind === 'directory' ? undefined : this.#signedBy(hint.name)
-    const referring = hint.kind === 'directory' ? [] : this.#files.referringTo(hint.name)
+    const referring = hint.kind === 'directory' ? [] : this.#files.referred.referringTo(hint.name)
     for (const kustomization of referring) this.#files.hint(kustomization, 'written')
     if (referring.length > 0 && hint.kind !== 'renamed') this.#wake.wake()
     else if (hint.kind !== 'directory' && isManifestPath(hint.name)) this.#files.hint(hint.name, hint.kind)
