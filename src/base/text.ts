@@ -96,6 +96,16 @@ function editDistance(a: string, b: string): number {
   return previous[b.length] ?? 0
 }
 
+/** `1s`, `1m30s`, `2h0m0s`, `250ms`, as Go prints a duration. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${ms}ms`
+  const hours = Math.floor(ms / 3_600_000)
+  const minutes = Math.floor(ms / 60_000) % 60
+  const seconds = `${(ms % 60_000) / 1000}s`
+  if (hours > 0) return `${hours}h${minutes}m${seconds}`
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds
+}
+
 /**
  * A relative path without empty steps, `.` and a slash at its end: `./a//b/` is `a/b`, and nothing at all is
  * `.` (Go's path.Clean, for paths that hold no `..`).

@@ -1,9 +1,9 @@
 import { errorMessage } from '../base/errors.ts'
+import { formatDuration } from '../base/text.ts'
 import type { ContainerId } from '../pod/values/ids.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { expandWords } from '../translate/environment.ts'
 import { boundAttempt, failure, maxOutputBytes, timedOut, unknown } from './probe-outcome.ts'
-import { formatDuration } from './go-words.ts'
 import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
 export interface ExecSyncRequest {

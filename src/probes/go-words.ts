@@ -1,20 +1,10 @@
-/* Go's texts for errors and durations, so that probe messages equal the kubelet's. */
+/* Go's texts for errors, so that probe messages equal the kubelet's. */
 import { isIPv6 } from 'node:net'
 import { errorCode, errorMessage } from '../base/errors.ts'
 
 /** `host:port`, IPv6 in brackets, as Go's net.JoinHostPort. */
 export function joinHostPort(host: string, port: number): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
-}
-
-/** `1s`, `1m30s`, `2h0m0s`, `250ms`, as Go prints a duration. */
-export function formatDuration(ms: number): string {
-  if (ms < 1000) return `${ms}ms`
-  const hours = Math.floor(ms / 3_600_000)
-  const minutes = Math.floor(ms / 60_000) % 60
-  const seconds = `${(ms % 60_000) / 1000}s`
-  if (hours > 0) return `${hours}h${minutes}m${seconds}`
-  return minutes > 0 ? `${minutes}m${seconds}` : seconds
 }
 
 const connectWords: Readonly<Record<string, string>> = {

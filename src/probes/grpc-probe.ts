@@ -1,11 +1,12 @@
 import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import { PoddError } from '../base/errors.ts'
+import { formatDuration } from '../base/text.ts'
 import { GrpcChannel } from '../grpc/grpc-channel.ts'
 import type { GrpcStatus } from '../grpc/grpc-channel.ts'
 import { loadProto } from '../grpc/load-proto.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { boundAttempt, failure, timedOut, unknown } from './probe-outcome.ts'
-import { formatDuration, joinHostPort } from './go-words.ts'
+import { joinHostPort } from './go-words.ts'
 import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
 /** gRPC's connection backoff. */

@@ -2,12 +2,11 @@ import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { objectOrEmpty, parseJson } from '../../base/json.ts'
-import { formatBytes } from '../../base/text.ts'
+import { formatBytes, formatDuration } from '../../base/text.ts'
 import type { DiskSpace } from '../../decide/node/plan-image-garbage.ts'
 import { derivePullState } from '../../decide/node/pull-progress.ts'
 import type { Blob, Ingest, Manifest, ManifestBlob, PullState } from '../../decide/node/pull-progress.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
-import { formatDuration } from '../../probes/go-words.ts'
 import type { PullProgress } from './image-request.ts'
 
 /** What is read of the runtime's content store; see containerd's ContentStore. */

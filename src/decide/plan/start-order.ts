@@ -2,6 +2,7 @@
  * Which containers start, in which order, and when: init containers and sidecars first, each container after its
  * backoff, with its previous image while the next one is missing.
  */
+import { formatDuration } from '../../base/text.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ObservedPod, ObservedSandbox } from '../../pod/state/observed.ts'
 import type { ContainerHistory } from '../../pod/state/pod-record.ts'
@@ -269,14 +270,7 @@ function hasCompleted({ pod }: Pick<PodFacts, 'pod'>, spec: ContainerSpec, view:
 /** The kubelet's words for a container in crash backoff. */
 function crashLoopMessage(facts: PodFacts, container: ContainerSpec, delayMs: number): string {
   const { namespace, name } = facts.pod.metadata
-  const delay = formatGoSeconds(delayMs)
-  return `back-off ${delay} restarting failed container=${container.name} pod=${name}_${namespace}(${facts.observed.uid})`
-}
-
-/** `10s`, `2m40s`, `5m0s`: a duration as Go prints it. */
-function formatGoSeconds(ms: number): string {
-  const seconds = Math.round(ms / 1000)
-  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
+  return `back-off ${formatDuration(delayMs)} restarting failed container=${container.name} pod=${name}_${namespace}(${facts.observed.uid})`
 }
 
 /** Whether a container has everything it needs to be recreated, so that the running one may be stopped. */

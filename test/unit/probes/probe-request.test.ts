@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  describeDialError,
-  describeReadError,
-  formatDuration,
-  joinHostPort,
-} from '../../../src/probes/go-words.ts'
+import { formatDuration } from '../../../src/base/text.ts'
+import { describeDialError, describeReadError, joinHostPort } from '../../../src/probes/go-words.ts'
 import { buildHttpRequest, requestUrl } from '../../../src/probes/http-probe.ts'
 import type { HttpGetAction } from '../../../src/probes/http-probe.ts'
 import { resolvePort } from '../../../src/probes/probe-outcome.ts'
