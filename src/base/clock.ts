@@ -1,3 +1,5 @@
+import { uptime } from 'node:os'
+
 /** A timer that can be cancelled; cancelling it twice, or after it fired, has no effect. */
 export interface Timer {
   cancel(): void
@@ -7,8 +9,10 @@ export interface Timer {
 export interface Clock {
   /** Wall time in milliseconds since the epoch; it may jump. */
   wallMs(): number
-  /** Milliseconds since some fixed moment; it never jumps. */
+  /** Milliseconds since some fixed moment; it never jumps, and stands still while the host is suspended. */
   monotonicMs(): number
+  /** Milliseconds since the host was booted; it never jumps, and goes on while the host is suspended. */
+  uptimeMs(): number
   /** Calls `fire` once after `delayMs` (at least 0). */
   startTimer(delayMs: number, fire: () => void): Timer
   /** Resolves after `delayMs`; rejects with the signal's reason as soon as it is aborted. */
@@ -33,6 +37,7 @@ function monotonicMs(): number {
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
   monotonicMs,
+  uptimeMs: () => uptime() * 1000,
   startTimer(delayMs, fire) {
     const handle = setTimeout(fire, timeoutMs(delayMs))
     handle.unref()

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { kubernetesVersion } from '../api/resource.ts'
 import type { PodObject } from '../api/resource.ts'
@@ -8,10 +9,12 @@ import { systemRandom } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
 import { readCgroupChoice } from '../host/cgroups/layout.ts'
 import type { CgroupSystem } from '../host/cgroups/layout.ts'
+import { managerSocket, readHostStopping } from '../host/cgroups/systemd-bus.ts'
 import { readHostInfo } from '../host/facts/host-info.ts'
 import type { HostInfo } from '../host/facts/host-info.ts'
 import { diskBytes, readDiskSpace } from '../host/host-probe.ts'
 import { followResolver, readHostResolver } from '../host/resolver.ts'
+import { HostShutdown } from '../host/shutdown.ts'
 import { isImageList, listArchives, readImageList } from '../images/archive-directory.ts'
 import { readImageArchive } from '../images/image-archive.ts'
 import { ContainerLogDirectories, removeLogs } from '../logs/container-log-directories.ts'
@@ -76,7 +79,10 @@ export function assemblePods(wanted: {
   const { rootDir, runDir } = config
   const hostName = config.hostnameOverride ?? hostInfo.hostname
   const shown = createShown(clock.wallMs())
-  const events = new RingEventRecorder(rootDir, hostName, shown, clock, logger)
+  const hasSystemd = existsSync(managerSocket)
+  const shutdown = new HostShutdown(hasSystemd ? () => readHostStopping(clock) : undefined, clock, logger)
+  const { bootId } = hostInfo
+  const events = new RingEventRecorder({ rootDir, hostName, bootId }, shown, shutdown, clock, logger)
   const report = createStateReport(events, logger)
   const runtime = new RuntimeAccess({ config, hostInfo, events, clock, logger })
   const client = runtime.runtime
@@ -124,6 +130,7 @@ export function assemblePods(wanted: {
       followResolver: (onHint, signal) =>
         followResolver(config.resolvConf ?? '/etc/resolv.conf', clock, onHint, signal),
       hostIps,
+      shutdown,
       bootId: hostInfo.bootId,
       selinux: hostInfo.selinux,
       resources,
@@ -180,6 +187,7 @@ export function assemblePods(wanted: {
   return {
     hostInfo,
     hostName,
+    shutdown,
     runtime,
     events,
     shown,

@@ -35,8 +35,9 @@ import type { PodHost } from './pod/host.ts'
 import { Prober } from './pod/prober.ts'
 import { RuntimeObserver } from './runtime/runtime-observer.ts'
 import type { RuntimeEventSource } from './runtime/runtime-observer.ts'
-import { RuntimeKnowledge, RuntimeWatch, SystemState } from './runtime/runtime-watch.ts'
+import { hostStood, poddStood, RuntimeKnowledge, RuntimeWatch, SystemState } from './runtime/runtime-watch.ts'
 import type { RuntimePulse } from './runtime/runtime-watch.ts'
+import type { RingEventRecorder } from './serving/event-recorder.ts'
 import type { ObjectStore } from './serving/object-store.ts'
 import { PodCounters } from './serving/pod-counters.ts'
 import type { ShownResources } from './serving/resource-store.ts'
@@ -45,8 +46,12 @@ import { TroubleLog } from './serving/trouble-log.ts'
 import { SyncLoop } from './sync-loop.ts'
 import type { SyncEvent, SyncHandlers } from './sync-loop.ts'
 
+/** For how long after its boot a host is busy with that. */
+const bootMs = 600_000
+
 /** Everything outside of the loops. Made at one place (`assemble.ts`). */
-export interface SystemEnv extends Pick<PodEnv, 'events' | 'clock' | 'random' | 'logger' | 'runtimeName'> {
+export interface SystemEnv extends Pick<PodEnv, 'clock' | 'random' | 'logger' | 'runtimeName'> {
+  readonly events: PodEnv['events'] & Pick<RingEventRecorder, 'reviewTimes'>
   readonly host: PodHost
   /** Empty; the sources fill it. */
   readonly objects: ObjectStore
@@ -123,6 +128,7 @@ export function createLoops(system: SystemEnv) {
     pulse: system.pulse,
     // The first report of the loss has the better reason.
     onGap: (message) => observer.reportGone(knowledge.runtimeProblem ?? message),
+    onClockSet: () => events.reviewTimes(),
     onFrozen: system.onRuntimeFrozen,
   })
   const workers = new PodWorkers(observer)
@@ -212,6 +218,7 @@ export function createLoops(system: SystemEnv) {
       for (const { source } of snapshots.withRoom()) post({ kind: 'update', source })
     },
   })
+  host.shutdown.onChange(() => post({ kind: 'shutdown' }))
   const awaited = new AwaitedPods(env, workers)
   const admission = new PodAdmission(
     system.admission,
@@ -360,6 +367,15 @@ export class Reconciler implements SyncHandlers {
     this.#loops.desired.reviewAdmission()
   }
 
+  /** The host is going down, or that was called off. */
+  shutdown(): void {
+    const { node, desired, gate } = this.#loops
+    node.readmitDrained()
+    desired.reviewAdmission()
+    this.#wakeAll()
+    gate.review()
+  }
+
   readmit({ now }: SyncEvent<'readmit'>): void {
     this.#loops.desired.readmitEvicted(now)
   }
@@ -378,6 +394,13 @@ export class Reconciler implements SyncHandlers {
     for (const worker of this.#loops.workers.all()) worker.wake()
   }
 
+  /** A host that was suspended, and what a boot brings: the runtime comes after podd, and podd has no turn for a while. */
+  #isOrdinary(problem: string): boolean {
+    if (problem === hostStood) return true
+    const isBooting = this.#env.clock.uptimeMs() < bootMs
+    return isBooting && (!this.#loops.state.isListed || problem === poddStood)
+  }
+
   /** One event for each loss of the runtime, however often its reason changes meanwhile. */
   #tell(problem: string | undefined): void {
     const wasTold = this.#isToldGone
@@ -392,7 +415,7 @@ export class Reconciler implements SyncHandlers {
       })
     else
       events.recordNode({
-        type: 'Warning',
+        type: this.#isOrdinary(problem) ? 'Normal' : 'Warning',
         reason: 'RuntimeUnavailable',
         message: `The container runtime cannot be used, running containers run on: ${problem}`,
       })

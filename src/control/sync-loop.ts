@@ -23,6 +23,7 @@ import type { PodWorker } from './pod/worker.ts'
  * | readiness  | what the runtime reports  | every worker: go on, or say why not                    |
  * | features   | what the runtime reports  | admission: pods may need what it can't do any more     |
  * | room       | the work about the host   | admission: other pods may be admitted than before      |
+ * | shutdown   | the host                  | admission, and every worker: nothing starts, or goes on |
  * | readmit    | the work about the host   | desired pods: those that were evicted until now        |
  * | orphans    | the garbage collection    | desired pods, which end what no source wants           |
  */
@@ -42,6 +43,7 @@ interface EventFields {
   readonly readiness: unknown
   readonly features: unknown
   readonly room: unknown
+  readonly shutdown: unknown
   readonly readmit: { readonly now: EvictionEnd }
   readonly orphans: unknown
 }

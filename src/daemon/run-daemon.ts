@@ -199,6 +199,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   } finally {
     if (stop.signal.aborted && !guard.hasCrashed) await trials.noteEnd()
     stop.abort(new PoddError('STOPPED', 'podd stops'))
+    // What has just failed may have come of a shutdown.
+    await assembly.shutdown.look()
     await events.flush()
     await server.close()
     reach.close()

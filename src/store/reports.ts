@@ -38,33 +38,82 @@ export type KeptEvent =
   | PodEvent
   | (NodeEvent & { readonly [Field in 'pod' | 'kind' | 'container']?: undefined })
 
-/** An event in `<root-dir>/events.json`; times are wall milliseconds. */
+/** A moment by a clock that never jumps: in which boot of the host, and how long after that began. */
+export interface BootMoment {
+  readonly boot: string
+  readonly upMs: number
+}
+
+/** An event in `<root-dir>/events.json`; times are wall milliseconds, by the clock as it was set then. */
 export interface Kept {
   /** The newest message, where it combines similar events. */
   event: KeptEvent
   readonly firstAtMs: number
   lastAtMs: number
   count: number
+  /** Left out of what an older podd recorded. */
+  readonly first?: BootMoment | undefined
+  last?: BootMoment | undefined
+}
+
+/** What is known of boots of the host: when each began, in wall milliseconds, by the clock as it was set at its end. */
+export type Boots = Readonly<Record<string, number>>
+
+/** The boot that lasts, by the clock as it is set now. */
+export interface CurrentBoot {
+  readonly id: string
+  readonly beganAtMs: number
+  /** Events without a boot happened before this. */
+  readonly readAtMs: number
+}
+
+/**
+ * When something happened, by the clock as it is set now: in this boot for certain; in an earlier one by what that knew of
+ * the time at its end, and before this one began, whatever the clock said.
+ * @param atMs by the clock as it was set then
+ */
+export function whenItHappened(
+  moment: BootMoment | undefined,
+  atMs: number,
+  boots: Boots,
+  now: CurrentBoot,
+): number {
+  if (moment === undefined) return Math.min(atMs, now.readAtMs)
+  if (moment.boot === now.id) return now.beganAtMs + moment.upMs
+  const beganAtMs = boots[moment.boot]
+  return Math.min(beganAtMs === undefined ? atMs : beganAtMs + moment.upMs, now.beganAtMs)
 }
 
 /** Version 1 was the bare list. */
 export const eventMigrations: readonly Migration[] = [(content) => ({ events: content })]
 
-/** The events of that file, oldest first; none where this version can't read them. */
-export function readEventFile(text: string | undefined): readonly Kept[] {
-  const reading = text === undefined ? undefined : readState(text, eventMigrations)
-  return (reading?.kind === 'current' ? parseEvents(reading.content)?.events : undefined) ?? []
+interface EventFile {
+  /** Oldest first. */
+  readonly events: readonly Kept[]
+  readonly boots: Boots
+  /** The newest one that was given. */
+  readonly revision: number | undefined
 }
 
-/** Undefined where it is no list of events; `revision` is the newest one that was given. */
-export function parseEvents(
-  content: JsonObject,
-): { readonly events: readonly Kept[]; readonly revision: number | undefined } | undefined {
+/** Without events where this version can't read them. */
+export function readEventFile(text: string | undefined): EventFile {
+  const reading = text === undefined ? undefined : readState(text, eventMigrations)
+  const parsed = reading?.kind === 'current' ? parseEvents(reading.content) : undefined
+  return parsed ?? { events: [], boots: {}, revision: undefined }
+}
+
+/** Undefined where it is no list of events. */
+export function parseEvents(content: JsonObject): EventFile | undefined {
   const events: unknown = content['events']
   if (!Array.isArray(events)) return undefined
-  const { revision } = content
+  const { revision, boots } = content
   return {
     events: events.filter((item) => isKept(item)),
+    boots: Object.fromEntries(
+      Object.entries(isJsonObject(boots) ? boots : {}).flatMap(([id, ms]) =>
+        typeof ms === 'number' ? [[id, ms] as const] : [],
+      ),
+    ),
     revision: typeof revision === 'number' ? revision : undefined,
   }
 }
@@ -74,6 +123,12 @@ function isKept(value: unknown): value is Kept {
   const { pod } = value['event']
   if (pod !== undefined && !isJsonObject(pod)) return false
   const numbers = ['firstAtMs', 'lastAtMs', 'count'].every((key) => typeof value[key] === 'number')
+  const moments = [value['first'], value['last']].every(
+    (moment) =>
+      moment === undefined ||
+      (isJsonObject(moment) && typeof moment['boot'] === 'string' && typeof moment['upMs'] === 'number'),
+  )
   const { event } = value
-  return numbers && ['type', 'reason', 'message'].every((key) => typeof event[key] === 'string')
+  const texts = ['type', 'reason', 'message'].every((key) => typeof event[key] === 'string')
+  return numbers && moments && texts
 }

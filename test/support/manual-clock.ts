@@ -13,6 +13,8 @@ interface PendingTimer {
  */
 export class ManualClock implements Clock {
   #monotonicMs = 0
+  /** How long the host was up when this clock began, and for how long it was suspended since. */
+  #uptimeAheadMs = 1_000_000
   #wallMs: number
   #started = 0
   readonly #pending = new Set<PendingTimer>()
@@ -27,6 +29,10 @@ export class ManualClock implements Clock {
 
   monotonicMs(): number {
     return this.#monotonicMs
+  }
+
+  uptimeMs(): number {
+    return this.#monotonicMs + this.#uptimeAheadMs
   }
 
   startTimer(delayMs: number, fire: () => void): Timer {
@@ -100,6 +106,17 @@ export class ManualClock implements Clock {
   /** Sets the wall clock without any time passing, as NTP or an administrator would. */
   setWall(wallMs: number): void {
     this.#wallMs = wallMs
+  }
+
+  /** The host is suspended for so long: timers stand still. */
+  suspend(ms: number): void {
+    this.#wallMs += ms
+    this.#uptimeAheadMs += ms
+  }
+
+  /** The host is up for so long, as after a boot. */
+  boot(uptimeMs = 0): void {
+    this.#uptimeAheadMs = uptimeMs - this.#monotonicMs
   }
 
   #next(): PendingTimer | undefined {

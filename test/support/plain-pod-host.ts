@@ -4,7 +4,9 @@ import type { PodHost } from '../../src/control/pod/host.ts'
 import type { MemoryEnv } from '../../src/control/pod/memory.ts'
 import { ObjectStore } from '../../src/control/serving/object-store.ts'
 import type { ObjectViews } from '../../src/control/serving/object-store.ts'
+import { HostShutdown } from '../../src/host/shutdown.ts'
 import { execLimits } from '../../src/translate/environment.ts'
+import { ManualClock } from './manual-clock.ts'
 import { plainObjectRules } from './object-rules.ts'
 import { plainResources } from './pod-builders.ts'
 
@@ -85,6 +87,7 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
     capacity: { cpu: '2', memory: '1Gi' },
     execLimits: execLimits(4096),
     objects,
+    shutdown: new HostShutdown(undefined, new ManualClock(), silentLogger),
     bootId: 'boot-1',
     selinux: false,
     resources: plainResources,

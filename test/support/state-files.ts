@@ -13,6 +13,7 @@ import { readPodLogsDir, savePodLogsDir } from '../../src/control/node/logs.ts'
 import { RingEventRecorder } from '../../src/control/serving/event-recorder.ts'
 import { createShown } from '../../src/control/serving/resource-store.ts'
 import type { ShownResources } from '../../src/control/serving/resource-store.ts'
+import { HostShutdown } from '../../src/host/shutdown.ts'
 import { readCgroupChoice, saveCgroupChoice } from '../../src/host/cgroups/layout.ts'
 import { podFromManifest } from '../../src/pod/schema/default-pod.ts'
 import {
@@ -93,7 +94,9 @@ const archivesFile = (rootDir: string) => smallFile(join(rootDir, 'image-archive
 function newRecorder(rootDir: string): { recorder: RingEventRecorder; shown: ShownResources } {
   const clock = new ManualClock()
   const shown = createShown(clock.wallMs())
-  const recorder = new RingEventRecorder(rootDir, 'h', shown, clock, silentLogger)
+  const shutdown = new HostShutdown(undefined, clock, silentLogger)
+  const place = { rootDir, hostName: 'h', bootId: 'boot' }
+  const recorder = new RingEventRecorder(place, shown, shutdown, clock, silentLogger)
   return { recorder, shown }
 }
 

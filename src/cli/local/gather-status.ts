@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { EventListObject, EventObject, PodListObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { unreadableSuffix } from '../../base/atomic-file.ts'
-import { formatTime } from '../../base/clock.ts'
+import { formatTime, systemClock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -13,7 +13,7 @@ import { readNodeAddress } from '../../host/addresses.ts'
 import { readHostInfo } from '../../host/facts/host-info.ts'
 import { listProcesses } from '../../host/processes.ts'
 import { containerdPlaces, findContainerd, findShims } from '../../runtime/containerd/process.ts'
-import { listCrashReports, readEventFile } from '../../store/reports.ts'
+import { listCrashReports, readEventFile, whenItHappened } from '../../store/reports.ts'
 import type { ApiClient } from '../client/client.ts'
 import { gatherTroubles } from './pod-troubles.ts'
 import type { PodTrouble } from './pod-troubles.ts'
@@ -161,7 +161,9 @@ function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
   const places = containerdPlaces(rootDir, runDir)
   const processes = listProcesses()
   const containerd = findContainerd(places, processes)
-  const events = readEventFile(readTextIfThere(join(rootDir, 'events.json')))
+  const { events, boots } = readEventFile(readTextIfThere(join(rootDir, 'events.json')))
+  const readAtMs = systemClock.wallMs()
+  const now = { id: readHostInfo().bootId, beganAtMs: readAtMs - systemClock.uptimeMs(), readAtMs }
   return {
     rootDir,
     containerd: {
@@ -180,8 +182,8 @@ function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
     lastErrors: events
       .filter(({ event }) => event.type === 'Warning')
       .slice(-maxErrors)
-      .map(({ event: { pod, reason, message }, lastAtMs, count }) => ({
-        time: formatTime(lastAtMs),
+      .map(({ event: { pod, reason, message }, last, lastAtMs, count }) => ({
+        time: formatTime(whenItHappened(last, lastAtMs, boots, now)),
         object: pod === undefined ? 'Node' : `Pod/${pod.name}`,
         reason,
         message,

@@ -267,6 +267,10 @@ export class UnitVerdicts {
     if (verdict.wakeAtMs !== undefined)
       unit.timer = clock.startTimer(verdict.wakeAtMs - nowMs, () => this.wake(unit))
     if (verdict.kind === 'progressing') return
+    // What fails while the host goes down says nothing of a revision. It is judged again if that is called off.
+    const { shutdown } = this.#env
+    if ((await shutdown.look()) ?? shutdown.isStopping) return
+    if (unit.judged !== judged || unit.isActing || this.#units.hasStopped) return
     const step = decideStep(unit.record, verdict, {
       mayGoBack: this.#mayGoBack(unit, verdict.failures),
       isWhole: this.podsOf(activeOf(unit)).length === judged.length,

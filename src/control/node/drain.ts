@@ -34,7 +34,7 @@ export type NodeDrain = ReturnType<typeof createDrain>
  * @param onChange pods may be admitted again, or no longer
  */
 export function createDrain(
-  { changes, events, clock, logger }: PodEnv,
+  { changes, events, shutdown, clock, logger }: PodEnv,
   settings: ShutdownSettings,
   mark: DrainMark,
   listWorkers: () => Iterable<PodWorker>,
@@ -95,7 +95,7 @@ export function createDrain(
 
     /** Why no pod is admitted; undefined where pods are. */
     refusal: (): NodeRefusal | undefined =>
-      isDraining ? { reason: 'NodeShutdown', message: refusal } : undefined,
+      isDraining || shutdown.isStopping ? { reason: 'NodeShutdown', message: refusal } : undefined,
 
     /** Resolves when all pods have ended, or timed out. Later calls wait for the same result. Throws where undone. */
     run(): Promise<DrainResult> {

@@ -153,7 +153,7 @@ export class NodeWork {
 
   /** Readmits pods after a drain: the host was rebooted, or the drain undone. */
   readmitDrained(): void {
-    if (!this.drain.isDraining) this.#pods.readmit('shutdown-ends')
+    if (!this.drain.isDraining && !this.#env.shutdown.isStopping) this.#pods.readmit('shutdown-ends')
   }
 
   /**

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { Semaphore } from '../../base/waits.ts'
 import type { PodCgroups } from '../../host/cgroups/layout.ts'
 import { checkMountSharing } from '../../host/mounts.ts'
+import type { HostShutdown } from '../../host/shutdown.ts'
 import { whenThere } from '../../host/watch-names.ts'
 import type { ContainerLogDirectories } from '../../logs/container-log-directories.ts'
 import { objectKey } from '../../pod/objects/local-object.ts'
@@ -74,6 +75,7 @@ export interface PodHost {
   /** Tells when the resolver may have changed, until the signal is aborted. */
   readonly followResolver: (onHint: () => void, signal: AbortSignal) => Promise<void>
   hostIps(): readonly string[]
+  readonly shutdown: HostShutdown
   /** Another one after each boot. */
   readonly bootId: string
   /** SELinux is on. */

@@ -53,7 +53,7 @@ export class LivePass {
   }
 
   async run(signals: PassSignals): Promise<void> {
-    const { clock, prober, system } = this.#env
+    const { clock, prober, shutdown, system } = this.#env
     const state = this.#state
     const { memory, observed, ref } = state
     state.beginPass({ wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() })
@@ -63,7 +63,13 @@ export class LivePass {
     const hasVolumes = observed.sandboxes.length > 0 && !state.isOver
     if (hasVolumes && system.objectsKnown) await this.#refreshVolumes()
 
-    const plan = this.#decide()
+    if (shutdown.isStopping) return this.#waitForHost()
+    let plan = this.#decide()
+    const asked = touchesContainers(plan) ? shutdown.look() : undefined
+    if (asked !== undefined) {
+      if (await asked) return this.#waitForHost()
+      plan = this.#decide()
+    }
     if (plan.isLost === true) return this.#failLost()
     this.#tellNews(plan)
     state.takePlan(plan)
@@ -91,6 +97,18 @@ export class LivePass {
     }
     state.settle()
     this.#loop.wake()
+  }
+
+  /**
+   * The host is going down: what ends is shown, and nothing is started, or stopped to be started again. If that is called off,
+   * the pod is woken.
+   */
+  async #waitForHost(): Promise<void> {
+    const show = this.#display.prepare()
+    const saved = this.#state.memory.save('best-effort')
+    await this.#display.showRecorded(show, saved)
+    await saved
+    this.#state.settle()
   }
 
   /** Whether a pass would do anything, by what was observed last. */
@@ -228,6 +246,24 @@ function numberSandbox({ memory }: PodState, actions: readonly PodAction[]): rea
     action.kind === 'create-sandbox'
       ? { ...action, attempt: memory.takeSandboxAttempt(action.attempt) }
       : action,
+  )
+}
+
+/** Whether it starts anything, or stops what is to be started again. */
+function touchesContainers({ actions, isLost }: PodPlan): boolean {
+  return (
+    isLost === true ||
+    actions.some(({ kind }) => {
+      switch (kind) {
+        case 'create-sandbox':
+        case 'start-container':
+        case 'stop-container':
+        case 'stop-pod':
+          return true
+        default:
+          return false
+      }
+    })
   )
 }
 

@@ -445,6 +445,7 @@ export class PodWorker {
     const message = errorMessage(error)
     // No error of the pod: it starts after the boot.
     const isStopping = isHostStopping(error)
+    if (isStopping) this.#env.shutdown.note()
     const isNews = message !== state.lastError
     if (!isStopping) state.noteError(message)
     try {

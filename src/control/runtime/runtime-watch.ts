@@ -12,6 +12,8 @@ interface WatchEnv {
   readonly pulse: Pick<RuntimePulse, 'answer' | 'isAsking'>
   /** Everything observed of the runtime before is out of date. */
   readonly onGap: (message: string) => void
+  /** The wall clock may have been set. */
+  readonly onClockSet: () => void
   /**
    * The runtime has been silent for a minute; called again after each further minute. Undefined for an external
    * runtime, which is asked only while a call waits for it.
@@ -30,6 +32,12 @@ const longestSilentMs = 30_000
 const frozenMs = 60_000
 /** A timer that is later than this shows that podd did not run. */
 const stoppedMs = 10_000
+/** What the wall clock gains or loses more than this between two looks, it was set by, or the host was suspended. */
+const driftMs = 1000
+
+/** Why everything observed of the runtime before is out of date. */
+export const poddStood = 'podd did not run for a while'
+export const hostStood = 'the host was suspended'
 
 /**
  * Notices that the runtime has answered nothing for a while, and that podd itself did not run: stopped by a signal,
@@ -39,6 +47,8 @@ export class RuntimeWatch {
   readonly #env: WatchEnv
   #lookedMonotonicMs: number
   #lookedWallMs: number
+  /** For how long the host was suspended since its boot. */
+  #suspendedMs: number
   /** How long the last answer took. */
   #answerMs = 0
 
@@ -46,6 +56,7 @@ export class RuntimeWatch {
     this.#env = env
     this.#lookedMonotonicMs = env.clock.monotonicMs()
     this.#lookedWallMs = env.clock.wallMs()
+    this.#suspendedMs = this.#readSuspendedMs()
   }
 
   /** Runs until the signal is aborted; never rejects. */
@@ -62,14 +73,23 @@ export class RuntimeWatch {
 
   /** Whether podd is just waking up from a gap. Ask before acting on an observation. */
   look(): void {
-    const { clock, onGap } = this.#env
+    const { clock, onGap, onClockSet } = this.#env
     const monotonicMs = clock.monotonicMs()
     const wallMs = clock.wallMs()
     const ranMs = monotonicMs - this.#lookedMonotonicMs
-    // The monotonic clock stands still while the host is suspended.
-    const suspendedMs = wallMs - this.#lookedWallMs - ranMs
+    const gainedMs = wallMs - this.#lookedWallMs - ranMs
     this.#noteLook()
-    if (Math.max(ranMs - periodMs, suspendedMs) > stoppedMs) onGap('podd did not run for a while')
+    if (Math.abs(gainedMs) > driftMs) onClockSet()
+    const suspendedBeforeMs = this.#suspendedMs
+    // The wall clock shows it too, and is read in a fraction of the time.
+    if (gainedMs > driftMs) this.#suspendedMs = this.#readSuspendedMs()
+    if (this.#suspendedMs - suspendedBeforeMs > stoppedMs) onGap(hostStood)
+    else if (ranMs - periodMs > stoppedMs) onGap(poddStood)
+  }
+
+  /** The monotonic clock stands still then. */
+  #readSuspendedMs(): number {
+    return this.#env.clock.uptimeMs() - this.#env.clock.monotonicMs()
   }
 
   #noteLook(): void {

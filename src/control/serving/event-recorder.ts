@@ -4,10 +4,11 @@ import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
+import type { HostShutdown } from '../../host/shutdown.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
 import { digestText, uuidOfText } from '../../pod/values/hash.ts'
-import { eventMigrations, parseEvents } from '../../store/reports.ts'
-import type { Kept, KeptEvent } from '../../store/reports.ts'
+import { eventMigrations, parseEvents, whenItHappened } from '../../store/reports.ts'
+import type { BootMoment, Boots, CurrentBoot, Kept, KeptEvent } from '../../store/reports.ts'
 import { createStateReport, loadState, smallFile } from '../../store/state-report.ts'
 import type { ShownResources } from './resource-store.ts'
 
@@ -22,6 +23,10 @@ const writeRepeatsAfterMs = 60_000
  * ones are told as one (`staging/src/k8s.io/client-go/tools/record/events_cache.go`, Kubernetes 1.36).
  */
 const similarEvents = { most: 10, withinMs: 600_000 }
+/** By how much the wall clock must have been set before what is shown is corrected. */
+const setByMs = 1000
+/** What went wrong in this time before podd learnt that the host is going down came of that. */
+const shutdownWithinMs = 10_000
 /** The namespace of events about objects without a namespace, as in Kubernetes. */
 const nodeEventNamespace = 'default'
 const combinedPrefix = '(combined from similar events): '
@@ -32,11 +37,15 @@ const version = eventMigrations.length + 1
  * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same event again raises a
  * count, and so do many similar ones. The newest revision is written with them, so that the next podd continues beyond
  * it. A disk that can't be written costs only this copy.
+ *
+ * Each event has its moment by a clock that never jumps: when the wall clock is set, what is shown follows. What fails
+ * because the host is going down is no warning: after the boot it is over.
  */
 export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   readonly #path: string
   readonly #hostName: string
   readonly #shown: Pick<ShownResources, 'events' | 'revisions'>
+  readonly #shutdown: HostShutdown
   readonly #clock: Clock
   readonly #logger: Logger
   /** Oldest first: a Map keeps the order of insertion. */
@@ -45,19 +54,28 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   #timerFiresAtMs = Number.POSITIVE_INFINITY
   #flushing: Promise<void> = Promise.resolve()
   #failing = false
+  /** Those that events are from, and maybe more. */
+  #boots: Boots = {}
+  #boot: CurrentBoot
+  readonly #beganUpMs: number
 
   constructor(
-    rootDir: string,
-    hostName: string,
+    place: { readonly rootDir: string; readonly hostName: string; readonly bootId: string },
     shown: Pick<ShownResources, 'events' | 'revisions'>,
+    shutdown: HostShutdown,
     clock: Clock,
     logger: Logger,
   ) {
-    this.#path = join(rootDir, 'events.json')
-    this.#hostName = hostName
+    this.#path = join(place.rootDir, 'events.json')
+    this.#hostName = place.hostName
     this.#shown = shown
+    this.#shutdown = shutdown
     this.#clock = clock
     this.#logger = logger
+    this.#beganUpMs = clock.uptimeMs()
+    const readAtMs = clock.wallMs()
+    this.#boot = { id: place.bootId, beganAtMs: readAtMs - this.#beganUpMs, readAtMs }
+    shutdown.onChange(() => this.#reviewWarnings())
   }
 
   /** Loads the events of an earlier podd. A file that can't be read is put aside and doesn't prevent the start. */
@@ -67,6 +85,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       const content = await loadState(smallFile(this.#path), eventMigrations, parseEvents, report)
       if (content === undefined) return
       if (content.revision !== undefined) this.#shown.revisions.continueAfter(content.revision)
+      this.#boots = content.boots
       for (const item of content.events) this.#keep(keyOf(item.event), item)
     } catch (error) {
       this.#logger.warn({ err: error, path: this.#path }, 'cannot read earlier events')
@@ -81,14 +100,45 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     this.#take({ type, reason, message })
   }
 
-  #take(told: KeptEvent): void {
-    const nowMs = this.#clock.wallMs()
+  /** Shows when things happened by the clock as it is set now. To be called when it may have been set. */
+  reviewTimes(): void {
+    const { id } = this.#boot
+    const beganAtMs = this.#clock.wallMs() - this.#clock.uptimeMs()
+    if (Math.abs(beganAtMs - this.#boot.beganAtMs) < setByMs) return
+    this.#boot = { id, beganAtMs, readAtMs: beganAtMs + this.#beganUpMs }
+    for (const [key, kept] of this.#events) this.#shown.events.put(key, this.#toObject(kept))
+    this.#writeWithin(writeRepeatsAfterMs)
+  }
+
+  /** The host is going down: what went wrong just now came of that. */
+  #reviewWarnings(): void {
+    if (!this.#shutdown.isStopping) return
+    const sinceMs = this.#clock.uptimeMs() - shutdownWithinMs
+    const isOfShutdown = (moment: BootMoment | undefined): boolean =>
+      moment?.boot === this.#boot.id && moment.upMs >= sinceMs
+    for (const [key, kept] of [...this.#events]) {
+      if (kept.event.type !== 'Warning' || !isOfShutdown(kept.first) || !isOfShutdown(kept.last)) continue
+      this.#events.delete(key)
+      this.#shown.events.remove(key)
+      const event = ofShutdown(kept.event)
+      this.#keep(keyOf(event), { ...kept, event })
+    }
+    this.#writeWithin(writeNewAfterMs)
+  }
+
+  #take(heard: KeptEvent): void {
+    this.reviewTimes()
+    if (heard.type === 'Warning' && !this.#shutdown.isStopping) void this.#shutdown.look()
+    const told = this.#shutdown.isStopping ? ofShutdown(heard) : heard
+    const last = { boot: this.#boot.id, upMs: this.#clock.uptimeMs() }
+    const nowMs = this.#boot.beganAtMs + last.upMs
     const event = this.#events.has(keyOf(told)) ? told : this.#combined(told, nowMs)
     const key = keyOf(event)
     const known = this.#events.get(key)
-    const kept = known ?? { event, firstAtMs: nowMs, lastAtMs: nowMs, count: 0 }
+    const kept: Kept = known ?? { event, firstAtMs: nowMs, lastAtMs: nowMs, count: 0, first: last }
     kept.event = event
     kept.lastAtMs = nowMs
+    kept.last = last
     kept.count += 1
     this.#keep(key, kept)
     this.#writeWithin(known === undefined ? writeNewAfterMs : writeRepeatsAfterMs)
@@ -107,9 +157,8 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   /** The event itself, or the combined one that stands for it and similar ones. */
   #combined(event: KeptEvent, nowMs: number): KeptEvent {
     const combined = { ...event, message: `${combinedPrefix}${event.message}` }
-    // A time in the future dates from before the clock was set back.
-    const isRecent = ({ lastAtMs }: Kept): boolean =>
-      lastAtMs > nowMs - similarEvents.withinMs && lastAtMs <= nowMs
+    const isRecent = ({ last, lastAtMs }: Kept): boolean =>
+      this.#when(last, lastAtMs) > nowMs - similarEvents.withinMs
     const standing = this.#events.get(keyOf(combined))
     if (standing !== undefined && isRecent(standing)) return combined
     const similar = [...this.#events.values()].filter(
@@ -141,7 +190,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     try {
       await writeFileAtomic(
         this.#path,
-        JSON.stringify({ version, revision, events: [...this.#events.values()] }),
+        JSON.stringify({ version, revision, boots: this.#knownBoots(), events: [...this.#events.values()] }),
       )
       this.#failing = false
     } catch (error) {
@@ -151,9 +200,25 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     }
   }
 
-  #toObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
+  /** Those that events are from. */
+  #knownBoots(): Boots {
+    const { id, beganAtMs } = this.#boot
+    const known: Boots = { ...this.#boots, [id]: Math.round(beganAtMs) }
+    const named = new Set<string>()
+    for (const { first, last } of this.#events.values())
+      for (const moment of [first, last]) if (moment !== undefined) named.add(moment.boot)
+    return Object.fromEntries(Object.entries(known).filter(([boot]) => named.has(boot)))
+  }
+
+  #when(moment: BootMoment | undefined, atMs: number): number {
+    return whenItHappened(moment, atMs, this.#boots, this.#boot)
+  }
+
+  #toObject({ event, firstAtMs, lastAtMs, first, last, count }: Kept): EventObject {
     const hostName = this.#hostName
     const { pod, kind = 'Pod', container } = event
+    const newestMs = this.#when(last, lastAtMs)
+    const oldestMs = Math.min(this.#when(first, firstAtMs), newestMs)
     return {
       apiVersion: 'v1',
       kind: 'Event',
@@ -162,7 +227,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
         name: `${pod?.name ?? hostName}.${firstAtMs.toString(16)}${digestText(keyOf(event)).slice(0, 6)}`,
         namespace: pod?.namespace ?? nodeEventNamespace,
         uid: uuidOfText(`${firstAtMs} ${keyOf(event)}`),
-        creationTimestamp: formatTime(firstAtMs),
+        creationTimestamp: formatTime(oldestMs),
       },
       involvedObject:
         pod === undefined
@@ -183,11 +248,18 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       source: { component: 'kubelet', host: hostName },
       reportingComponent: 'kubelet',
       reportingInstance: hostName,
-      firstTimestamp: formatTime(firstAtMs),
-      lastTimestamp: formatTime(lastAtMs),
+      firstTimestamp: formatTime(oldestMs),
+      lastTimestamp: formatTime(newestMs),
       count,
     }
   }
+}
+
+/** The same as no warning, which says what it came of. */
+function ofShutdown(event: KeptEvent): KeptEvent {
+  return event.type === 'Normal'
+    ? event
+    : { ...event, type: 'Normal', message: `${event.message} (the host was going down)` }
 }
 
 function keyOf({ pod, container, type, reason, message }: KeptEvent): string {

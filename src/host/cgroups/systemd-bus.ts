@@ -28,9 +28,11 @@ export function isHostStopping(error: unknown): boolean {
 export type CallSystemd = (member: string, ...args: readonly BusArgument[]) => Promise<void>
 
 /** systemd's own socket for root, which exists without a D-Bus daemon too. */
-const managerSocket = '/run/systemd/private'
+export const managerSocket = '/run/systemd/private'
 /** Long, because systemd is busy during the boot of a slow board. */
 const callTimeoutMs = 60_000
+/** Of a question that something else waits for. */
+const askTimeoutMs = 5000
 
 /**
  * Calls systemd over its private socket, one connection for each call: a fraction of a millisecond, where
@@ -45,12 +47,32 @@ export function createSystemdCaller(clock: Clock, socketPath = managerSocket): C
       member,
       arguments: args,
     }
-    const reply = await exchange(encodeBusCall(call, 1), clock, socketPath)
+    const reply = await exchange(encodeBusCall(call, 1), clock, socketPath, callTimeoutMs)
     if (reply.errorName !== undefined) throw new SystemdError(member, reply.errorName, reply.text)
   }
 }
 
-function exchange(message: Buffer, clock: Clock, socketPath: string): Promise<BusReply> {
+/**
+ * Asks systemd whether the host is going down, as `systemctl is-system-running` does: it is from when the job of
+ * shutdown.target is queued, before the first unit is stopped. Throws CgroupError.
+ */
+export async function readHostStopping(clock: Clock, socketPath = managerSocket): Promise<boolean> {
+  const call = {
+    destination: 'org.freedesktop.systemd1',
+    path: '/org/freedesktop/systemd1',
+    interface: 'org.freedesktop.DBus.Properties',
+    member: 'Get',
+    arguments: [
+      { type: 's', value: 'org.freedesktop.systemd1.Manager' },
+      { type: 's', value: 'SystemState' },
+    ],
+  } as const
+  const reply = await exchange(encodeBusCall(call, 1), clock, socketPath, askTimeoutMs)
+  if (reply.errorName !== undefined) throw new SystemdError('Get', reply.errorName, reply.text)
+  return reply.text === 'stopping'
+}
+
+function exchange(message: Buffer, clock: Clock, socketPath: string, timeoutMs: number): Promise<BusReply> {
   return new Promise((resolve, reject) => {
     const socket = connect(socketPath)
     const end = (): void => {
@@ -63,7 +85,7 @@ function exchange(message: Buffer, clock: Clock, socketPath: string): Promise<Bu
         errorCode(cause) === 'ENOENT' ? 'systemd does not run here: set cgroupDriver to cgroupfs.' : undefined
       reject(new CgroupError(`cannot talk to systemd at ${socketPath}: ${reason}`, cause, hint))
     }
-    const timer = clock.startTimer(callTimeoutMs, () => fail(`no answer in ${callTimeoutMs} ms`))
+    const timer = clock.startTimer(timeoutMs, () => fail(`no answer in ${timeoutMs} ms`))
     socket.on('error', (error) => fail(errorMessage(error), error))
     socket.on('close', () => fail('it closed the connection'))
     readReply(socket, message, (reply) => {
@@ -260,7 +282,7 @@ interface BusReply {
   readonly serial: number | undefined
   /** `org.freedesktop.systemd1.UnitExists` and the like, where the call failed. */
   readonly errorName: string | undefined
-  /** The first argument, where it is a text: an error's message. */
+  /** The first argument, where it is a text: an error's message, or the value of a property. */
   readonly text: string
   /** The length of this message in bytes. */
   readonly bytes: number
@@ -281,6 +303,11 @@ export function decodeBusReply(data: Buffer): BusReply | undefined {
   let serial: number | undefined
   let errorName: string | undefined
   let bodySignature = ''
+  const textOfBody = (): string => {
+    if (bodySignature.startsWith('s')) return textAt(bodyAt)
+    // A variant has its own signature first: its length, its type and a zero.
+    return bodySignature === 'v' && data[bodyAt + 1] === 0x73 ? textAt(bodyAt + 4) : ''
+  }
   for (let at = 16; at < fieldsEnd;) {
     at = alignUp(at, 8)
     const code = data[at]
@@ -305,7 +332,7 @@ export function decodeBusReply(data: Buffer): BusReply | undefined {
   return {
     serial,
     errorName: data[1] === errorReply ? (errorName ?? 'unknown') : undefined,
-    text: bodySignature.startsWith('s') ? textAt(bodyAt) : '',
+    text: textOfBody(),
     bytes,
   }
 }

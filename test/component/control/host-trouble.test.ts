@@ -153,6 +153,63 @@ describe('what goes wrong for one pod', () => {
     })
   })
 
+  describe('while the host is going down', () => {
+    beforeEach(async () => {
+      rig.hostState = 'running'
+      await rig.start()
+      await rig.apply(podManifest('web'))
+      expect(rig.running()).toEqual(['web/main'])
+    })
+
+    it('a container that was killed is not started again, and starts when the shutdown is called off', async () => {
+      rig.hostState = 'stopping'
+      rig.fake.exitContainer('main', 143)
+      await rig.clock.advance(600_000)
+      expect(rig.running()).toEqual([])
+      expect(rig.fake.calls('CreateContainer')).toHaveLength(1)
+      expect(rig.container('web').state.terminated?.exitCode).toBe(143)
+      rig.hostState = 'running'
+      await rig.clock.advance(60_000)
+      expect(rig.running()).toEqual(['web/main'])
+    })
+
+    it('a new pod gets no sandbox and waits, and starts when the shutdown is called off', async () => {
+      rig.hostState = 'stopping'
+      await rig.apply(podManifest('late'))
+      await rig.clock.advance(60_000)
+      expect(rig.running()).toEqual(['web/main'])
+      expect(rig.fake.world.sandboxes.size).toBe(1)
+      expect(rig.reasons('late')).toEqual([])
+      // One that comes after podd knows is not admitted.
+      await rig.apply(podManifest('later'))
+      await rig.clock.advance(60_000)
+      expect(rig.pod('later').status.message).toContain('the node is shutting down')
+      rig.hostState = 'running'
+      await rig.clock.advance(60_000)
+      expect(rig.running()).toEqual(['late/main', 'later/main', 'web/main'])
+    })
+
+    it('a failing liveness probe stops no container', async () => {
+      const livenessProbe = { exec: { command: ['true'] }, periodSeconds: 1, failureThreshold: 1 }
+      await rig.apply(
+        podManifest('probed', { containers: [{ name: 'probed', image: 'app:1', livenessProbe }] }),
+      )
+      await rig.clock.advance(5000)
+      rig.hostState = 'stopping'
+      rig.probe = () => ({ result: 'failure', output: 'gone' })
+      await rig.clock.advance(60_000)
+      expect(rig.running()).toEqual(['probed/probed', 'web/main'])
+      expect(rig.reasons('probed')).not.toContain('Killing')
+    })
+
+    it('podd goes on as ever where nobody answers whether it is', async () => {
+      rig.hostState = 'silent'
+      rig.fake.exitContainer('main', 143)
+      await rig.clock.advance(60_000)
+      expect(rig.running()).toEqual(['web/main'])
+    })
+  })
+
   it('whose watchers fail: the pod runs all the same', async () => {
     await rig.start()
     rig.system.statuses.subscribe(() => {

@@ -40,6 +40,7 @@ import type { ObjectKey } from '../../../src/pod/objects/local-object.ts'
 import type { ObjectRules } from '../../../src/decide/sources/merge-snapshots.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
+import { HostShutdown } from '../../../src/host/shutdown.ts'
 import { noCredentials, plainPodHost } from '../../support/plain-pod-host.ts'
 import { factsFromLog } from '../../support/pod-builders.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
@@ -85,6 +86,8 @@ export class PodRig {
   claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
   readonly records = new MemoryRecords()
   readonly revisions = new MemoryRevisions()
+  /** What the host says of itself; undefined where there is nobody to ask. */
+  hostState: 'running' | 'stopping' | 'silent' | undefined
   /** What stands in the run directory of a drain. */
   isMarkedDrained = false
   /** What Jobs have done, as it is on the disk. */
@@ -354,6 +357,7 @@ export class PodRig {
       events: {
         record: (event) => void this.events.push(event),
         recordNode: (event) => void this.nodeEvents.push(event),
+        reviewTimes: () => {},
       },
       shown: (this.shown = createShown(clock.wallMs())),
       presentPod: undefined,
@@ -435,6 +439,11 @@ export class PodRig {
     }
   }
 
+  async #isHostStopping(): Promise<boolean> {
+    if (this.hostState === 'silent') throw new Error('no answer')
+    return this.hostState === 'stopping'
+  }
+
   #host(): PodHost {
     const { clock, fake } = this
     const plain = plainPodHost(this.objects)
@@ -474,6 +483,11 @@ export class PodRig {
         clock,
       ),
       hostIps: () => this.hostIps,
+      shutdown: new HostShutdown(
+        this.hostState === undefined ? undefined : () => this.#isHostStopping(),
+        clock,
+        silentLogger,
+      ),
       followResolver: async (onHint) => {
         this.hint = onHint
       },

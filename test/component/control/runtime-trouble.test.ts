@@ -762,6 +762,25 @@ describe('a runtime that is silent', () => {
     ])
   })
 
+  it('is told of as no warning where podd had no turn for a while in a boot, and where the host was suspended', async () => {
+    const types = (): readonly string[] =>
+      rig.nodeEvents
+        .filter(({ reason }) => reason === 'RuntimeUnavailable')
+        .map(({ type, message }) => `${type}: ${message.split(': ').at(-1)}`)
+    await rig.clock.freeze(60_000)
+    await rig.clock.advance(30_000)
+    rig.clock.boot(120_000)
+    await rig.clock.freeze(60_000)
+    await rig.clock.advance(30_000)
+    rig.clock.suspend(3_600_000)
+    await rig.clock.advance(30_000)
+    expect(types()).toEqual([
+      'Warning: podd did not run for a while',
+      'Normal: podd did not run for a while',
+      'Normal: the host was suspended',
+    ])
+  })
+
   it('is given up after a minute, once for each', async () => {
     rig.fake.fault('Version', { kind: 'hangs' })
     rig.fake.fault('ListPodSandbox', { kind: 'hangs' })

@@ -133,6 +133,24 @@ describe('a revision whose pod crashes', () => {
     })
   })
 
+  it('is not blamed for a container that was killed because the host is going down', async () => {
+    rig.hostState = 'running'
+    rig.settings = { updateCrashes: 1 }
+    await rig.terminate()
+    await rig.start()
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(2000)
+    expect(command()).toEqual([...good, '-v'])
+    rig.hostState = 'stopping'
+    rig.fake.exitContainer('main', 137)
+    await rig.clock.advance(60_000)
+    expect(record()).toMatchObject({ active: 2 })
+    expect(record()?.revisions).not.toContainEqual(expect.objectContaining({ verdict: 'failed' }))
+    rig.hostState = 'running'
+    await rig.clock.advance(60_000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+  })
+
   it('is recorded as failed before anything is done about it', async () => {
     const seen: unknown[] = []
     rig.revisions.beforeSave = async (saved) => {

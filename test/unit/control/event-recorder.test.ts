@@ -6,23 +6,38 @@ import { RingEventRecorder } from '../../../src/control/serving/event-recorder.t
 import { createShown } from '../../../src/control/serving/resource-store.ts'
 import type { ShownResources } from '../../../src/control/serving/resource-store.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import { HostShutdown } from '../../../src/host/shutdown.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 let rootDir: string
 let clock: ManualClock
 let recorder: RingEventRecorder
+let bootId: string
+let isHostStopping: boolean
+let shutdown: HostShutdown
 /** Of the newest recorder. */
 let shown: ShownResources
 
 function newRecorder(): RingEventRecorder {
   shown = createShown(clock.wallMs())
-  return new RingEventRecorder(rootDir, 'here', shown, clock, silentLogger)
+  return new RingEventRecorder({ rootDir, hostName: 'here', bootId }, shown, shutdown, clock, silentLogger)
+}
+
+/** The host is booted: another id, and a clock that may be set to anything. */
+function reboot(wallMs: number): void {
+  clock = new ManualClock(wallMs)
+  clock.boot(20_000)
+  bootId = `after ${bootId}`
+  recorder = newRecorder()
 }
 
 beforeEach(async () => {
   rootDir = await mkdtemp(join(tmpdir(), 'podd-events-'))
   clock = new ManualClock()
+  bootId = 'boot-1'
+  isHostStopping = false
+  shutdown = new HostShutdown(async () => isHostStopping, clock, silentLogger)
   recorder = newRecorder()
 })
 afterEach(async () => {
@@ -60,8 +75,8 @@ describe('the recorder of events', () => {
     recorder.record(event('a'))
     const before = shown.revisions.latest
     await recorder.flush()
-    shown = createShown(0)
-    const next = new RingEventRecorder(rootDir, 'here', shown, clock, silentLogger)
+    clock = new ManualClock(0)
+    const next = newRecorder()
     await next.load()
     expect(shown.revisions.latest).toBeGreaterThan(before)
     expect(Number(shown.events.list()[0]?.metadata.resourceVersion)).toBeGreaterThan(before)
@@ -100,7 +115,7 @@ describe('the recorder of events', () => {
   it('counts one event that comes again, and lists it where it came last', () => {
     recorder.record(event('no room'))
     recorder.record(event('other'))
-    clock.setWall(clock.wallMs() + 5000)
+    clock.suspend(5000)
     recorder.record(event('no room'))
     expect(told()).toEqual([
       ['other', 1],
@@ -145,17 +160,17 @@ describe('the recorder of events', () => {
     }
     expect(told()).toHaveLength(11)
     expect(told().at(-1)).toEqual(['(combined from similar events): 130 bytes in use', 32])
-    clock.setWall(clock.wallMs() + 600_000)
+    clock.suspend(600_000)
     recorder.record(event('131 bytes in use'))
     expect(told().at(-1)).toEqual(['131 bytes in use', 1])
   })
 
-  it('does not take what the clock was set back behind for recent', () => {
+  it('takes what has just happened for recent, whatever the clock was set to meanwhile', () => {
     clock.setWall(clock.wallMs() + 86_400_000)
     for (let index = 1; index <= 12; index += 1) recorder.record(event(`${index} bytes in use`))
     clock.setWall(clock.wallMs() - 86_400_000)
     recorder.record(event('13 bytes in use'))
-    expect(told().at(-1)).toEqual(['13 bytes in use', 1])
+    expect(told().at(-1)).toEqual(['(combined from similar events): 13 bytes in use', 3])
   })
 
   it('keeps the newest thousand', () => {
@@ -207,5 +222,105 @@ describe('the recorder of events', () => {
     await copyFile('test/fixtures/events/v1/events.json', join(rootDir, 'events.json'))
     await recorder.load()
     expect(told()).toEqual([['Started container main', 2]])
+  })
+})
+
+describe('when an event happened', () => {
+  const synchronizedMs = Date.UTC(2026, 4, 1)
+  const times = (): readonly (readonly [string, string, string])[] =>
+    shown.events
+      .list()
+      .map(({ message, firstTimestamp, lastTimestamp }) => [message, firstTimestamp, lastTimestamp])
+
+  it('is told by the time that the clock learns after the boot, in this podd and in the next', async () => {
+    reboot(0)
+    recorder.record(event('a'))
+    await clock.advance(60_000)
+    recorder.record(event('b'))
+    expect(times()[0]?.[2]).toBe('1970-01-01T00:00:00Z')
+    const { name } = shown.events.list()[0]?.metadata ?? {}
+    clock.setWall(synchronizedMs)
+    recorder.reviewTimes()
+    const corrected = [
+      ['a', '2026-04-30T23:59:00Z', '2026-04-30T23:59:00Z'],
+      ['b', '2026-05-01T00:00:00Z', '2026-05-01T00:00:00Z'],
+    ]
+    expect(times()).toEqual(corrected)
+    expect(shown.events.list()[0]?.metadata.name).toBe(name)
+    await recorder.flush()
+    reboot(synchronizedMs + 3_600_000)
+    await recorder.load()
+    expect(times()).toEqual(corrected)
+  })
+
+  it('is never in the future, where the clock was set back in the same podd', async () => {
+    recorder.record(event('a'))
+    await clock.advance(30_000)
+    clock.setWall(clock.wallMs() - 86_400_000)
+    recorder.record(event('b'))
+    expect(times()).toEqual([
+      ['a', '2025-12-31T00:00:00Z', '2025-12-31T00:00:00Z'],
+      ['b', '2025-12-31T00:00:30Z', '2025-12-31T00:00:30Z'],
+    ])
+  })
+
+  it('is before the boot, where that is all that is known', async () => {
+    recorder.record(event('a'))
+    await recorder.flush()
+    // The clock was ahead until the host was booted.
+    reboot(Date.UTC(2025, 11, 31))
+    await recorder.load()
+    expect(times()).toEqual([['a', '2025-12-30T23:59:40Z', '2025-12-30T23:59:40Z']])
+    recorder.record(event('a'))
+    expect(times()).toEqual([['a', '2025-12-30T23:59:40Z', '2025-12-31T00:00:00Z']])
+    clock.setWall(Date.UTC(2026, 0, 2))
+    recorder.reviewTimes()
+    expect(times()).toEqual([['a', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z']])
+  })
+
+  it('is before podd began, where an older one did not say in which boot', async () => {
+    const old = { event: event('a'), firstAtMs: clock.wallMs(), lastAtMs: clock.wallMs() + 5000, count: 2 }
+    await writeFile(join(rootDir, 'events.json'), JSON.stringify({ version: 2, events: [old] }))
+    await recorder.load()
+    await clock.advance(60_000)
+    expect(times()).toEqual([['a', '2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z']])
+  })
+})
+
+describe('what goes wrong while the host is going down', () => {
+  const types = (): readonly (readonly [string, string])[] =>
+    shown.events.list().map(({ type, message }) => [type, message])
+
+  it('is no warning, nor is what went wrong just before that was known', async () => {
+    recorder.record(event('long before'))
+    await clock.advance(60_000)
+    recorder.recordNode({ type: 'Normal', reason: 'Fine', message: 'fine' })
+    isHostStopping = true
+    recorder.record(event('killed'))
+    recorder.record(event('long before'))
+    await clock.settle()
+    recorder.record(event('not started'))
+    recorder.record(event('not started'))
+    expect(types()).toEqual([
+      ['Normal', 'fine'],
+      ['Warning', 'long before'],
+      ['Normal', 'killed (the host was going down)'],
+      ['Normal', 'not started (the host was going down)'],
+    ])
+    expect(told().at(-1)).toEqual(['not started (the host was going down)', 2])
+    await recorder.flush()
+    reboot(clock.wallMs() + 60_000)
+    await recorder.load()
+    expect(types().filter(([type]) => type === 'Warning')).toEqual([['Warning', 'long before']])
+  })
+
+  it('is a warning again once the shutdown is called off', async () => {
+    isHostStopping = true
+    await shutdown.look()
+    isHostStopping = false
+    await clock.advance(5000)
+    recorder.record(event('broken'))
+    await clock.settle()
+    expect(types()).toEqual([['Warning', 'broken']])
   })
 })

@@ -88,17 +88,19 @@ describe('the watch over a runtime', () => {
   function watch<C extends ManualClock | StallingClock>(clock: C, isOwn = true) {
     const gaps: string[] = []
     const frozenAtMs: number[] = []
+    let clockSets = 0
     const pulse = new RuntimePulse(clock, runtime.ask)
     const onFrozen = (): void => void frozenAtMs.push(clock.monotonicMs())
     const watched = new RuntimeWatch({
       clock,
       pulse,
       onGap: (message) => void gaps.push(message),
+      onClockSet: () => (clockSets += 1),
       onFrozen: isOwn ? onFrozen : undefined,
     })
     const stop = new AbortController()
     const running = watched.run(stop.signal)
-    return { clock, gaps, frozenAtMs, pulse, watched, stop, running }
+    return { clock, gaps, sets: () => clockSets, frozenAtMs, pulse, watched, stop, running }
   }
 
   it('says nothing while the runtime answers, and ends when it is told to', async () => {
@@ -154,21 +156,32 @@ describe('the watch over a runtime', () => {
     const clock = new StallingClock()
     const pulse = new RuntimePulse(clock, runtime.ask)
     const gaps: string[] = []
-    const late = new RuntimeWatch({ clock, pulse, onGap: (gap) => void gaps.push(gap), onFrozen: undefined })
+    const late = new RuntimeWatch({
+      clock,
+      pulse,
+      onGap: (gap) => void gaps.push(gap),
+      onClockSet: () => {},
+      onFrozen: undefined,
+    })
     clock.stall(60_000)
     void late.run(new AbortController().signal)
     late.look()
     expect(gaps).toEqual([])
   })
 
-  it('tells that the host was suspended, which only the wall clock shows, and not that it was set back', async () => {
-    const { clock, gaps, watched } = watch(new ManualClock())
+  it('tells that the host was suspended, and takes a clock that is set for none', async () => {
+    const { clock, gaps, watched, sets } = watch(new ManualClock())
     await clock.advance(5_000)
-    clock.setWall(clock.wallMs() + 3_600_000)
+    clock.suspend(3_600_000)
     watched.look()
-    expect(gaps).toEqual(['podd did not run for a while'])
+    expect(gaps).toEqual(['the host was suspended'])
+    expect(sets()).toBe(1)
     clock.setWall(clock.wallMs() - 7_200_000)
     await clock.advance(60_000)
+    // A board without a battery learns the time some while after its boot.
+    clock.setWall(clock.wallMs() + 86_400_000 * 20_000)
+    await clock.advance(60_000)
     expect(gaps).toHaveLength(1)
+    expect(sets()).toBe(3)
   })
 })

@@ -21,6 +21,10 @@ export class StallingClock implements Clock {
     return this.#clock.monotonicMs() + this.#jumpedMs
   }
 
+  uptimeMs(): number {
+    return this.#clock.uptimeMs() + this.#jumpedMs
+  }
+
   startTimer(delayMs: number, fire: () => void): Timer {
     const waiting: Waiting = {
       dueMs: this.#clock.monotonicMs() + delayMs,

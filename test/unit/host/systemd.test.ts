@@ -9,6 +9,7 @@ import {
   createSystemdCaller,
   decodeBusReply,
   encodeBusCall,
+  readHostStopping,
   SystemdError,
 } from '../../../src/host/cgroups/systemd-bus.ts'
 import type { BusArgument, CallSystemd } from '../../../src/host/cgroups/systemd-bus.ts'
@@ -45,6 +46,24 @@ function errorReply(name: string, message: string): Buffer {
   head.writeUInt32LE(9, 8)
   head.writeUInt32LE(fields.length, 12)
   return Buffer.concat([pad(Buffer.concat([head, fields])), body])
+}
+
+/** The answer of org.freedesktop.DBus.Properties.Get to call 1: a variant that holds a text. */
+function propertyReply(value: string): Buffer {
+  const fields = Buffer.concat([
+    Buffer.from('\u0005\u0001u\0\u0001\0\0\0'),
+    Buffer.from('\u0008\u0001g\0\u0001v\0\0'),
+  ])
+  const length = Buffer.alloc(4)
+  length.writeUInt32LE(value.length)
+  const body = Buffer.concat([Buffer.from('\u0001s\0\0'), length, Buffer.from(`${value}\0`)])
+  const head = Buffer.alloc(16)
+  head.write('l\u0002\0\u0001')
+  head.writeUInt32LE(body.length, 4)
+  head.writeUInt32LE(7, 8)
+  // The last field's padding is not counted.
+  head.writeUInt32LE(fields.length - 1, 12)
+  return Buffer.concat([head, fields, body])
 }
 
 describe('the D-Bus wire', () => {
@@ -158,6 +177,20 @@ describe('calling systemd', () => {
       busName: 'org.freedesktop.systemd1.NoSuchUnit',
       message: 'systemd refused StopUnit: Unit a.slice not loaded.',
     })
+  })
+
+  it.each([
+    ['stopping', true],
+    ['running', false],
+    ['degraded', false],
+  ])('tells from the state %j whether the host is going down', async (state, isStopping) => {
+    const seen: Buffer[] = []
+    await serve('OK 00112233\r\n', (socket, data) => {
+      seen.push(data)
+      socket.write(propertyReply(state))
+    })
+    expect(await readHostStopping(systemClock, join(directory, 'private'))).toBe(isStopping)
+    expect(seen[0]?.includes('SystemState')).toBe(true)
   })
 
   it.each([
