@@ -60,7 +60,7 @@ export function summarizePod(pod: PodObject): PodSummary {
 }
 
 /** It was ended for a shutdown of the host, or by `podd drain`, and starts again afterwards. */
-function isDrained({ status: { phase, reason, conditions } }: PodObject): boolean {
+export function isDrained({ status: { phase, reason, conditions } }: PodObject): boolean {
   const isDisrupted = conditions.some(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
   return phase === 'Failed' && reason === 'Terminated' && isDisrupted
 }

@@ -16,7 +16,7 @@ import { listPodImages } from '../images/image-uses.ts'
 import type { SourcedPod } from '../serving/object-store.ts'
 import { PodDisplay } from './display.ts'
 import { EndPass } from './end-pass.ts'
-import { warn } from './env.ts'
+import { tell, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { execute } from './execute.ts'
 import { LivePass } from './live-pass.ts'
@@ -125,7 +125,11 @@ export class PodWorker {
 
   admit(admission: Admission): void {
     if (!this.state.admit(admission)) return
-    if (admission.kind !== 'admitted') warn(this.#env, this.ref, admission.reason, admission.message)
+    if (admission.kind !== 'admitted') {
+      // Somebody shuts the host down, or drains it: that is no error.
+      const say = admission.reason === 'NodeShutdown' ? tell : warn
+      say(this.#env, this.ref, admission.reason, admission.message)
+    }
     this.#loop.wake()
   }
 
@@ -197,10 +201,9 @@ export class PodWorker {
   }
 
   /** Of a pod that is still desired (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
-  #tellWhyEnded({ cause, reason, message }: EndRequest): void {
-    const { events } = this.#env
-    if (cause === 'deadline') events.record({ pod: this.ref, type: 'Normal', reason, message })
-    if (cause === 'evicted') warn(this.#env, this.ref, reason, message)
+  #tellWhyEnded({ cause, reason, message, until }: EndRequest): void {
+    if (cause === 'deadline' || until === 'shutdown-ends') tell(this.#env, this.ref, reason, message)
+    else if (cause === 'evicted') warn(this.#env, this.ref, reason, message)
   }
 
   /**

@@ -116,7 +116,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     const sinceMs = this.#clock.uptimeMs() - shutdownWithinMs
     const isOfShutdown = (moment: BootMoment | undefined): boolean =>
       moment?.boot === this.#boot.id && moment.upMs >= sinceMs
-    for (const [key, kept] of [...this.#events]) {
+    for (const [key, kept] of this.#events) {
       if (kept.event.type !== 'Warning' || !isOfShutdown(kept.first) || !isOfShutdown(kept.last)) continue
       this.#events.delete(key)
       this.#shown.events.remove(key)

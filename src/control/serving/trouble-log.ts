@@ -1,3 +1,4 @@
+import { isDrained } from '../../api/pod-summary.ts'
 import type { PodObject } from '../../api/resource.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { Problem } from '../../pod/objects/document.ts'
@@ -53,7 +54,13 @@ export class TroubleLog {
     })
   }
 
-  #notePod({ metadata: { uid, namespace, name }, status }: PodObject): void {
+  #notePod(object: PodObject): void {
+    const {
+      metadata: { uid, namespace, name },
+      status,
+    } = object
+    // Somebody shuts the host down, or drains it.
+    if (isDrained(object) || status.reason === 'NodeShutdown') return
     const { phase, reason, initContainerStatuses = [], containerStatuses = [] } = status
     const told = this.#pods.get(uid) ?? new Set<string>()
     this.#pods.set(uid, told)

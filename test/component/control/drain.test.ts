@@ -56,6 +56,19 @@ describe('a drain', () => {
     },
   )
 
+  it('is no warning of the pods that it ends, nor of those that come meanwhile', async () => {
+    const rig = await started('web')
+    void rig.system.node.drain.run()
+    await rig.clock.advance(60_000)
+    await rig.apply(podManifest('late'))
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual([])
+    expect([...rig.reasons('web'), ...rig.reasons('late')]).toEqual(
+      expect.arrayContaining(['Terminated', 'NodeShutdown']),
+    )
+    expect(rig.events.filter(({ type }) => type === 'Warning')).toEqual([])
+  })
+
   it('that a power cut has cut off starts its pods after the boot', async () => {
     const rig = await started('slow')
     slowStops(rig)

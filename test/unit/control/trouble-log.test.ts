@@ -96,3 +96,14 @@ it('a pod that failed is logged once, with its reason', () => {
     )
   expect(lines).toEqual([['a pod failed', { pod: 'default/web', uid: 'uid-web', reason: 'Evicted' }]])
 })
+
+it('a pod that was ended for a shutdown of the host, or waits for the end of one, is no trouble', () => {
+  const { lines, pods } = rig()
+  const conditions = [
+    { type: 'DisruptionTarget', status: 'True', lastProbeTime: null, lastTransitionTime: '' },
+  ] as const
+  pods.put('uid-web', podObject({ status: { phase: 'Failed', reason: 'Terminated', conditions } }))
+  const late = containerStatus('main', { state: { waiting: { reason: 'Blocked' } } })
+  pods.put('uid-late', podObject({ status: { reason: 'NodeShutdown', containerStatuses: [late] } }))
+  expect(lines).toEqual([])
+})
