@@ -10,6 +10,7 @@ import { asJobPod, newJobRecord, stepJob } from '../../decide/workloads/run-job.
 import type { JobPod, JobRecord } from '../../decide/workloads/run-job.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
+import { listTimes } from '../../pod/objects/workload-kinds.ts'
 import type { CronJob, Job } from '../../pod/objects/workload-kinds.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import type { PodEvent } from '../../pod/state/pod-event.ts'
@@ -294,17 +295,12 @@ export class BatchJobs {
   }
 }
 
-/** The highest value of each field. */
-const lastOf = [59, 23, 31, 12, 6]
-
-/** @param timeZone left out, that of the host */
+/**
+ * The times of a schedule that has no `scheduleProblem`.
+ * @param timeZone left out, that of the host
+ */
 export function createSchedule(schedule: string, timeZone: string | undefined): Schedule {
-  // In Kubernetes `?` means `*`, and `5/15` from 5 on to the end.
-  const fields = schedule.trim().replaceAll('?', '*').split(/\s+/u)
-  const spelt = fields.map((field, at) =>
-    field.replaceAll(/(?<=^|,)(\w+)\/(?=\d)/gu, `$1-${lastOf[at] ?? ''}/`),
-  )
-  const cron = new Cron(spelt.join(' '), {
+  const cron = new Cron(listTimes(schedule), {
     paused: true,
     ...(timeZone !== undefined && { timezone: timeZone }),
   })

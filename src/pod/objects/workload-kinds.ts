@@ -446,24 +446,56 @@ export function scheduleProblem(schedule: string): string | undefined {
     return scheduleNames.includes(schedule) ? undefined : `unrecognized descriptor: ${schedule}`
   const fields = schedule.trim().split(/\s+/u)
   if (fields.length !== 5) return `expected exactly 5 fields, found ${fields.length}`
-  for (const [index, { what, min, max, names }] of scheduleFields.entries()) {
-    const field = fields[index] ?? ''
-    const numberOf = (text: string): number => {
-      const at = (names as readonly string[]).indexOf(text.toLowerCase())
-      return at >= 0 ? at + min : /^\d+$/u.test(text) ? Number(text) : Number.NaN
-    }
-    for (const part of field.split(',')) {
-      const [range = '', step, ...more] = part.split('/')
-      const [from = '', to = from, ...others] = range.split('-')
-      const isAny = range === '*' || range === '?'
-      const [low, high] = isAny ? [min, max] : [numberOf(from), numberOf(to)]
-      const isStep = step === undefined || (/^\d+$/u.test(step) && Number(step) > 0)
-      const isRange = low >= min && high <= max && low <= high
-      if (more.length > 0 || others.length > 0 || !isStep || !isRange)
-        return `${JSON.stringify(part)} is no ${what} (${min} to ${max})`
-    }
+  for (const [index, field] of scheduleFields.entries()) {
+    const bad = (fields[index] ?? '').split(',').find((part) => parsePart(part, field) === undefined)
+    if (bad !== undefined) return `${JSON.stringify(bad)} is no ${field.what} (${field.min} to ${field.max})`
   }
   return undefined
+}
+
+type ScheduleField = (typeof scheduleFields)[number]
+
+/** What one part of a field's list names: a value, a range or `*`, each of them or every so many of them. */
+interface SchedulePart {
+  /** All of the field's values, by `*` or `?`. */
+  readonly isAny: boolean
+  readonly values: readonly number[]
+}
+
+/** Undefined where it names nothing that the field has. A step may be larger than the field: the first value counts then. */
+function parsePart(part: string, { min, max, names }: ScheduleField): SchedulePart | undefined {
+  const numberOf = (text: string): number => {
+    const at = (names as readonly string[]).indexOf(text.toLowerCase())
+    return at >= 0 ? at + min : /^\d+$/u.test(text) ? Number(text) : Number.NaN
+  }
+  const [range = '', step, ...more] = part.split('/')
+  const [from = '', to, ...others] = range.split('-')
+  const isStar = range === '*' || range === '?'
+  const low = isStar ? min : numberOf(from)
+  // `5/15` goes from 5 on to the end.
+  const high = isStar || (to === undefined && step !== undefined) ? max : numberOf(to ?? from)
+  const isStep = step === undefined || (/^\d+$/u.test(step) && Number(step) > 0)
+  const isRange = low >= min && high <= max && low <= high
+  if (more.length > 0 || others.length > 0 || !isStep || !isRange) return undefined
+  const every = Number(step ?? 1)
+  const count = Math.floor((high - low) / every) + 1
+  return { isAny: isStar && every === 1, values: Array.from({ length: count }, (_, at) => low + at * every) }
+}
+
+/**
+ * A schedule that has no `scheduleProblem` with its fields as lists of numbers, or `*`: what programs for cron agree on. Where
+ * one of the two fields of days is `*`, the other one alone counts; else either does (robfig/cron v3, dayMatches).
+ */
+export function listTimes(schedule: string): string {
+  if (schedule.startsWith('@')) return schedule
+  const fields = schedule.trim().split(/\s+/u)
+  return scheduleFields
+    .map((field, index) => {
+      const parts = (fields[index] ?? '').split(',').map((part) => parsePart(part, field))
+      if (parts.some((part) => part?.isAny === true)) return '*'
+      return [...new Set(parts.flatMap((part) => part?.values ?? []))].join(',')
+    })
+    .join(' ')
 }
 
 function isTimeZone(name: string): boolean {

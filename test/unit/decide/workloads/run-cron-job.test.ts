@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createSchedule } from '../../../../src/control/desired/batch-jobs.ts'
 import { stepCronJob } from '../../../../src/decide/workloads/run-cron-job.ts'
@@ -209,6 +210,65 @@ describe('a year of a CronJob', () => {
 
 /** Source: robfig/cron v3 (parser.go), as `pkg/apis/batch/validation` uses it, 1.36. */
 describe('a schedule', () => {
+  it.each([
+    ['*/90 * * * *', ['01-01T00:00', '01-01T01:00', '01-01T02:00']],
+    ['50/90 6 * * *', ['01-01T06:50', '01-02T06:50', '01-03T06:50']],
+    ['0 */48 * * *', ['01-01T00:00', '01-02T00:00', '01-03T00:00']],
+    ['0 0 */40 * *', ['01-01T00:00', '02-01T00:00', '03-01T00:00']],
+    ['0 0 1-2 3-5/20 *', ['03-01T00:00', '03-02T00:00', '03-01T00:00']],
+    ['0 0 * * */9', ['01-04T00:00', '01-11T00:00', '01-18T00:00']],
+    ['0 0 10,? * 5', ['01-02T00:00', '01-09T00:00', '01-16T00:00']],
+    ['0 0 */1 * fri', ['01-02T00:00', '01-09T00:00', '01-16T00:00']],
+    ['0 0 */20 * fri', ['01-01T00:00', '01-02T00:00', '01-09T00:00']],
+  ])(
+    'has the times that Kubernetes gives it, also where a step is larger than its field: %s',
+    (schedule, times) => {
+      const made = createSchedule(schedule, 'Etc/UTC')
+      let atMs = Date.parse('2025-12-31T23:59:59Z')
+      const found = times.map(() => {
+        atMs = made.next(atMs) ?? 0
+        return new Date(atMs).toISOString().slice(5, 16)
+      })
+      expect(scheduleProblem(schedule)).toBeUndefined()
+      expect(found).toEqual(times)
+    },
+  )
+
+  it('that is taken has times that can be computed, whatever its fields', () => {
+    const field = (min: number, max: number, names: readonly string[]) => {
+      const value = fc.oneof(
+        fc.integer({ min, max }).map(String),
+        ...(names.length > 0 ? [fc.constantFrom(...names)] : []),
+      )
+      const range = fc.oneof(
+        fc.constantFrom('*', '?'),
+        value,
+        fc.tuple(value, value).map((ends) => ends.join('-')),
+      )
+      const part = fc
+        .tuple(range, fc.option(fc.integer({ min: 1, max: 100 }), { nil: undefined }))
+        .map(([text, step]) => (step === undefined ? text : `${text}/${step}`))
+      return fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(','))
+    }
+    const schedules = fc
+      .tuple(
+        field(0, 59, []),
+        field(0, 23, []),
+        field(1, 31, []),
+        field(1, 12, ['jan', 'Dec']),
+        field(0, 6, ['SUN', 'sat']),
+      )
+      .map((fields) => fields.join(' '))
+    fc.assert(
+      fc.property(schedules, (schedule) => {
+        fc.pre(scheduleProblem(schedule) === undefined)
+        const { next, last } = createSchedule(schedule, 'Etc/UTC')
+        const atMs = next(Date.parse('2026-01-01T00:00:00Z'))
+        expect(atMs === undefined ? undefined : last(atMs)).toBe(atMs)
+      }),
+    )
+  })
+
   it.each([
     '* * * * *',
     '*/5 0-6,22 1,15 JAN-mar Mon-Fri',
