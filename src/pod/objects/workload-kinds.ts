@@ -284,7 +284,7 @@ export function withValueAt(value: JsonObject, [key, ...rest]: readonly string[]
 /** Source: ValidateDeploymentSpec in pkg/apis/apps/validation, 1.36. */
 export function validateDeployment({ spec }: Deployment, issues: Issues, manifest: JsonObject): void {
   const at = issues.of('spec')
-  at.of('replicas').range(spec.replicas, 0)
+  validateReplicas(spec.replicas, at.of('replicas'))
   validateSelector(spec.selector, manifest, 'deployment', at)
   validateTemplate(manifest, at.of('template'))
   at.of('minReadySeconds').range(spec.minReadySeconds, 0)
@@ -307,10 +307,21 @@ export function validateDeployment({ spec }: Deployment, issues: Issues, manifes
     update.of('maxUnavailable').invalid(rollingUpdate?.maxUnavailable, 'may not be 0 when `maxSurge` is 0')
 }
 
+/**
+ * How many pods a workload may have at a time. Nine times what a host runs where nothing else is set; a cluster has hosts for
+ * more, and each pod is a document in podd's memory, whether it finds room or not.
+ */
+const maxPods = 1000
+
+function validateReplicas(replicas: number, at: Issues): void {
+  at.range(replicas, 0)
+  if (replicas > maxPods) at.refused(`more than ${maxPods} pods of a workload on one host`)
+}
+
 /** Source: ValidateStatefulSetSpec in pkg/apis/apps/validation, 1.36. */
 export function validateStatefulSet({ spec }: StatefulSet, issues: Issues, manifest: JsonObject): void {
   const at = issues.of('spec')
-  at.of('replicas').range(spec.replicas, 0)
+  validateReplicas(spec.replicas, at.of('replicas'))
   at.of('minReadySeconds').range(spec.minReadySeconds, 0)
   at.of('ordinals', 'start').range(spec.ordinals?.start, 0)
   validateSelector(spec.selector, manifest, 'statefulset', at)
@@ -359,6 +370,8 @@ function validateJobSpec(spec: JobSpec, manifest: Json | undefined, at: Issues):
     at.of('completions').required('when completion mode is Indexed')
   if (spec.completions !== undefined && spec.completions > maxCompletions)
     at.of('completions').refused(`more than ${maxCompletions} completions`)
+  if (Math.min(spec.parallelism ?? 1, spec.completions ?? Infinity) > maxPods)
+    at.of('parallelism').refused(`more than ${maxPods} pods of a workload on one host`)
   if (!isIndexed && spec.backoffLimitPerIndex !== undefined)
     at.of('backoffLimitPerIndex').invalid(spec.backoffLimitPerIndex, 'requires indexed completion mode')
   if (spec.maxFailedIndexes !== undefined && spec.backoffLimitPerIndex === undefined)

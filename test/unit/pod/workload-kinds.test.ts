@@ -208,6 +208,33 @@ describe('a workload is refused as the API server refuses it, at its own path', 
     )
   })
 
+  it.each<[WorkloadKind, JsonObject, string]>([
+    ['Deployment', { replicas: 1001 }, 'replicas'],
+    ['StatefulSet', { replicas: 2_147_483_647 }, 'replicas'],
+    ['Job', { parallelism: 100_000, template: pod({ restartPolicy: 'Never' }) }, 'parallelism'],
+    [
+      'Job',
+      { parallelism: 1001, completions: 2000, template: pod({ restartPolicy: 'Never' }) },
+      'parallelism',
+    ],
+  ])('refuses a %s with more pods than podd can keep: %j', (kind, spec, field) => {
+    expect(problemsOf(kind, spec)).toContainEqual(
+      `spec.${field}: not supported: more than 1000 pods of a workload on one host`,
+    )
+  })
+
+  it.each<[WorkloadKind, JsonObject]>([
+    ['Deployment', { replicas: 1000 }],
+    ['StatefulSet', { replicas: 1000 }],
+  ])('takes a %s with as many pods as podd can keep', (kind, spec) => {
+    expect(problemsOf(kind, spec)).toEqual([])
+  })
+
+  it('counts no more pods of a Job than it has completions', () => {
+    const spec = { parallelism: 5000, completions: 3, template: pod({ restartPolicy: 'Never' }) }
+    expect(problemsOf('Job', spec)).not.toContainEqual(expect.stringContaining('parallelism'))
+  })
+
   it('takes what dumps and generators write', () => {
     const template = pod({}, { labels, creationTimestamp: null, name: 'x' })
     expect(problemsOf('Deployment', { template, replicas: 2, strategy: {} })).toEqual([])
