@@ -24,7 +24,8 @@ export function formatConformance(
 <!-- Written by npm run conformance. -->
 
 Kubernetes' own end-to-end specs (\`test/e2e\`, Kubernetes 1.36: the files of \`common/node\`, \`common/storage\` and \`node\`)
-run unchanged against podd's API, on images of the same names that are built of Kubernetes' \`agnhost\`, busybox and bash.
+run unchanged against podd's API, by a client with a token, on images of the same names that are built of Kubernetes'
+\`agnhost\`, busybox and bash.
 ${formatRuns(runs)}
 
 | | specs | passed | failed | skipped |

@@ -1,11 +1,10 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { createServer, connect } from 'node:net'
-import type { AddressInfo, Server } from 'node:net'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
-import type { PoddRig } from '../support/podd-rig.ts'
 import { formatConformance } from './conformance-doc.ts'
 import type { SpecResult } from './ginkgo-report.ts'
 import { findPrograms, NodeSuite } from './node-suite.ts'
@@ -26,45 +25,43 @@ const isWhole = chosen.length === 0 && focus === ''
 /** So many specs at once: most of their time they wait. */
 const parallel = Number(process.env['PODD_CONFORMANCE_PARALLEL'] || 8)
 
-/** Brings TCP to podd's socket. */
-async function forward(podd: PoddRig): Promise<Server> {
-  const server = createServer((client) => {
-    const socket = connect(podd.socketPath)
-    for (const [from, to] of [
-      [client, socket],
-      [socket, client],
-    ] as const)
-      from.on('error', () => to.destroy()).pipe(to)
-  })
-  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
-  return server
-}
+const token = randomBytes(16).toString('hex')
 
-function formatKubeconfig({ port }: AddressInfo): string {
+/**
+ * Of a client with a token, over TLS: some specs open WebSockets with an origin that podd takes for another site's page, unless
+ * the client has one.
+ */
+function formatKubeconfig(authority: string): string {
+  const server = `https://127.0.0.1:${port}`
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [{ name: 'podd', cluster: { server: `http://127.0.0.1:${port}` } }],
-    users: [{ name: 'root', user: {} }],
-    contexts: [{ name: 'podd', context: { cluster: 'podd', user: 'root' } }],
+    clusters: [{ name: 'podd', cluster: { server, 'certificate-authority-data': authority } }],
+    users: [{ name: 'suite', user: { token } }],
+    contexts: [{ name: 'podd', context: { cluster: 'podd', user: 'suite' } }],
     'current-context': 'podd',
   })
 }
 
 // Some specs ask for the kubelet's port of the node.
 const port = await freePort()
+const tokenDirectory = mkdtempSync(join(tmpdir(), 'podd-conformance-'))
+afterAll(() => rmSync(tokenDirectory, { recursive: true }))
+const tokenFile = join(tokenDirectory, 'tokens')
+writeFileSync(tokenFile, `${token},suite,suite,"system:masters"\n`, { mode: 0o600 })
 
-describePodd('Kubernetes’ specs of a node', { config: { api: { listen: `127.0.0.1:${port}` } } }, (rig) => {
-  let server: Server | undefined
-  afterAll(() => server?.close())
+const config = {
+  api: { listen: `127.0.0.1:${port}`, tokenFile },
+  // As long as a kubelet's, which specs expect; other tests have shorter ones.
+  crashLoopBackOff: { maxContainerRestartPeriod: '5m' },
+}
 
+describePodd('Kubernetes’ specs of a node', { config }, (rig) => {
   it('pass, but for those that have a reason', async () => {
     const podd = rig()
-    server = await forward(podd)
-    const address = server.address()
-    if (address === null || typeof address === 'string') throw new Error('no address')
     const kubeconfig = join(podd.directory, 'kubeconfig')
-    writeFileSync(kubeconfig, formatKubeconfig(address))
+    const [, authority = ''] = /certificate-authority-data: (\S+)/u.exec(await podd.cliOk('kubeconfig')) ?? []
+    writeFileSync(kubeconfig, formatKubeconfig(authority))
     const directory = reportsDir ?? podd.directory
     mkdirSync(directory, { recursive: true })
     const facts = { release: podd.install.version, skip }
