@@ -70,6 +70,40 @@ export async function mapBounded<Item, Result>(
 }
 
 /**
+ * Work that reads what there is and replaces what was made of it: one run at a time, so that none overwrites what a later one
+ * made. Those who ask while one is under way share the next, which sees all that was there when they asked.
+ */
+export class JoinedRuns {
+  readonly #work: () => Promise<void>
+  #running: Promise<void> | undefined
+  #next: Promise<void> | undefined
+
+  constructor(work: () => Promise<void>) {
+    this.#work = work
+  }
+
+  /** Throws what the work throws. */
+  run(): Promise<void> {
+    if (this.#running === undefined) return this.#begin()
+    this.#next ??= this.#running.then(
+      () => this.#begin(),
+      // Whoever asked for that run is told.
+      () => this.#begin(),
+    )
+    return this.#next
+  }
+
+  #begin(): Promise<void> {
+    this.#next = undefined
+    const running = this.#work().finally(() => {
+      if (this.#running === running) this.#running = undefined
+    })
+    this.#running = running
+    return running
+  }
+}
+
+/**
  * Wakes one waiter for many senders. Calls before the waiter runs count as one: it reads the newest facts, so a queue
  * would only repeat work.
  */

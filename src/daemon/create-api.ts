@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import type { WorkloadRevisionObject } from '../api/cluster-objects.ts'
+import type { WorkloadObject, WorkloadRevisionObject } from '../api/cluster-objects.ts'
 import { poddVersion } from '../api/resource.ts'
 import type { PodObject } from '../api/resource.ts'
 import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
@@ -9,6 +9,7 @@ import { formatTime, startDeadline } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { JoinedRuns, mapBounded } from '../base/waits.ts'
 import { formatAddress } from '../config/api-options.ts'
 import { kubeletConfigOf } from '../config/options.ts'
 import type { PoddConfig } from '../config/options.ts'
@@ -31,6 +32,7 @@ import { readMachineInfo } from '../host/facts/host-info.ts'
 import { diskBytes } from '../host/host-probe.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import { kindOfSource, parseSourceName, podKey } from '../pod/values/ids.ts'
+import type { SourceName } from '../pod/values/ids.ts'
 import type { ServedPort } from '../server/http/listen.ts'
 import type {
   ApiReaders,
@@ -68,6 +70,7 @@ export function createReaders(
     readonly clock: Clock
   },
 ): ApiReaders {
+  const revised = new JoinedRuns(() => showRevisions(shown, pods.gate))
   return {
     resources: shown,
     whenListed: async (resource) => {
@@ -76,8 +79,7 @@ export function createReaders(
       if (resource === 'nodes') return facts.clusterObjects.whenNodeShown()
       await pods.whenShown
       if (resource === 'persistentvolumeclaims') await facts.localObjects.measureClaims()
-      if (resource === 'replicasets' || resource === 'controllerrevisions')
-        await showRevisions(shown, pods.gate)
+      if (resource === 'replicasets' || resource === 'controllerrevisions') await revised.run()
     },
     writer: facts.writer,
     health: { checks: () => judgeHealth(pods.healthFacts) },
@@ -157,20 +159,39 @@ export function createReaders(
 }
 
 /** Shows what stands for the templates that are kept of workloads, as it is now; few clients ask for it. */
-async function showRevisions(shown: ShownResources, gate: UpdateGate): Promise<void> {
+export async function showRevisions(
+  shown: Pick<
+    ShownResources,
+    'deployments' | 'statefulsets' | 'daemonsets' | 'replicasets' | 'controllerrevisions'
+  >,
+  gate: Pick<UpdateGate, 'revisionsOf'>,
+): Promise<void> {
   const { deriveRevisions } = await import('../decide/workloads/workload-revisions.ts')
-  const objects: WorkloadRevisionObject[] = []
+  // A file may have many workloads, and its revisions are read once.
+  const units = new Map<
+    string,
+    { readonly source: SourceName; readonly name: string; of: WorkloadObject[] }
+  >()
   for (const store of [shown.deployments, shown.statefulsets, shown.daemonsets])
-    for (const workload of store.list()) {
+    for (const workload of store.values()) {
       const { kind, metadata } = workload
       const { 'podd.dev/source': from = '', 'podd.dev/path': path = '' } = metadata.annotations ?? {}
       const source = parseSourceName(from)
       if (source === undefined) continue
-      const unit = unitOfOrigin(source, path, `${kind}/${podKey(metadata)}`)
-      objects.push(...deriveRevisions(workload, await gate.revisionsOf(source, unit)))
+      const name = unitOfOrigin(source, path, `${kind}/${podKey(metadata)}`)
+      const key = `${source}\n${name}`
+      const known = units.get(key)
+      if (known === undefined) units.set(key, { source, name, of: [workload] })
+      else known.of.push(workload)
     }
+  const objects = await mapBounded([...units.values()], async ({ source, name, of }) => {
+    const revisions = await gate.revisionsOf(source, name)
+    return of.flatMap((workload) => deriveRevisions(workload, revisions))
+  })
   const ofKind = (kind: WorkloadRevisionObject['kind']): ReadonlyMap<string, WorkloadRevisionObject> =>
-    new Map(objects.flatMap((each) => (each.kind === kind ? [[each.metadata.uid, each] as const] : [])))
+    new Map(
+      objects.flat().flatMap((each) => (each.kind === kind ? [[each.metadata.uid, each] as const] : [])),
+    )
   shown.replicasets.replaceAll(ofKind('ReplicaSet'))
   shown.controllerrevisions.replaceAll(ofKind('ControllerRevision'))
 }

@@ -91,15 +91,22 @@ export function createRevisionStore(
       })
       return found.flatMap((kept) => (kept === undefined ? [] : [kept.record]))
     },
-    /** The content of a revision; undefined where it is not kept, or this podd can't read all of it. Throws the system's error. */
-    async content(name: UnitName, hash: string): Promise<KeptContent | undefined> {
+    /**
+     * The contents of revisions, by these hashes of theirs, in one read; without those that are not kept, or of which this podd
+     * can't read all. Throws the system's error.
+     */
+    async contents(name: UnitName, hashes: readonly string[]): Promise<ReadonlyMap<string, KeptContent>> {
       const kept = await read(join(directory, fileName(name)))
-      const content = kept?.contents[hash]
-      if (!isJsonObject(content) || !Array.isArray(content['documents'])) return undefined
-      const given: readonly Json[] = content['documents']
-      const documents = given.flatMap((item) => parseDocument(item))
-      if (documents.length !== given.length) return undefined
-      return { documents, lacksSecrets: content['lacksSecrets'] === true }
+      const found = new Map<string, KeptContent>()
+      for (const hash of new Set(hashes)) {
+        const content = kept?.contents[hash]
+        if (!isJsonObject(content) || !Array.isArray(content['documents'])) continue
+        const given: readonly Json[] = content['documents']
+        const documents = given.flatMap((item) => parseDocument(item))
+        if (documents.length === given.length)
+          found.set(hash, { documents, lacksSecrets: content['lacksSecrets'] === true })
+      }
+      return found
     },
     /**
      * Replaces the record of a unit. Of contents that aren't given, those stay that it refers to. Gives the record as it was

@@ -156,7 +156,7 @@ export const versionedFiles: readonly StateFile[] = [
       )),
     read: async (rootDir, report) => {
       const store = openRevisions(rootDir, report)
-      return [await store.load(), (await store.content(revisions, 'b'))?.documents.length]
+      return [await store.load(), (await store.contents(revisions, ['b'])).get('b')?.documents.length]
     },
   },
   {

@@ -9,7 +9,7 @@ import type { SourceDocument, SourceSnapshot } from '../../pod/objects/document.
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
 import { kindOfSource } from '../../pod/values/ids.ts'
 import type { PodKey, SourceName } from '../../pod/values/ids.ts'
-import type { RevisionStore } from '../../store/revisions.ts'
+import type { KeptContent, RevisionStore } from '../../store/revisions.ts'
 import type { PodEnv } from '../pod/env.ts'
 import type { ChangedPod } from './judged-pods.ts'
 
@@ -119,17 +119,44 @@ export class Units {
     number: number,
   ): Promise<readonly SourceDocument[] | undefined> {
     const hash = revisionOf(record, number)?.hash ?? ''
-    const known = unit.contents.get(hash)
-    if (known !== undefined) return known
-    const kept = await this.#store.content(record, hash)
+    const kept = (await this.#readKept(unit, record, [hash])).get(hash)
     if (kept === undefined) return undefined
-    // Its own were kept off the disk.
-    const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
-    // A file may have been renamed since.
-    const path = kindOfSource(record.source) === 'file' ? record.unit : undefined
-    const documents = [...kept.documents, ...secrets].map((document) => placedAt(document, path))
-    keepContent(unit, hash, documents, kept.lacksSecrets)
+    keepContent(unit, hash, kept.documents, kept.lacksSecrets)
     return unit.contents.get(hash)
+  }
+
+  /** Those of all revisions that are kept, by their hashes, in one read; of what can't be read, those in memory. */
+  async allContents(unit: Unit): Promise<ReadonlyMap<string, readonly SourceDocument[]>> {
+    const { record } = unit
+    const missing = record.revisions.flatMap(({ hash }) => (unit.contents.has(hash) ? [] : [hash]))
+    const known = new Map(unit.contents)
+    if (missing.length === 0) return known
+    try {
+      for (const [hash, { documents }] of await this.#readKept(unit, record, missing))
+        known.set(hash, documents)
+    } catch (error) {
+      this.#env.logger.error({ path: record.unit, err: error }, 'cannot read the revisions of a unit')
+    }
+    return known
+  }
+
+  /** Throws the system's error. */
+  async #readKept(
+    unit: Unit,
+    record: UnitRecord,
+    hashes: readonly string[],
+  ): Promise<ReadonlyMap<string, KeptContent>> {
+    const kept = await this.#store.contents(record, hashes)
+    return new Map(
+      [...kept].map(([hash, { documents, lacksSecrets }]) => {
+        // Its own were kept off the disk.
+        const secrets = lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
+        // A file may have been renamed since.
+        const path = kindOfSource(record.source) === 'file' ? record.unit : undefined
+        const placed = [...documents, ...secrets].map((document) => placedAt(document, path))
+        return [hash, { documents: placed, lacksSecrets }]
+      }),
+    )
   }
 
   /** Saves what is not on the disk, in the background. */

@@ -27,7 +27,7 @@ import type { DesiredPods } from './desired-pods.ts'
 import { UnitOffers } from './unit-offers.ts'
 import { UnitVerdicts } from './unit-verdicts.ts'
 import type { GateSettings } from './unit-verdicts.ts'
-import { activeOf, forgetContents, unitKey, Units } from './units.ts'
+import { activeOf, unitKey, Units } from './units.ts'
 import type { Unit } from './units.ts'
 import type { Workloads } from './workloads.ts'
 
@@ -257,16 +257,15 @@ export class UpdateGate {
   async revisionsOf(source: SourceName, name: string): Promise<readonly KeptRevision[]> {
     const unit = this.#units.find({ source, unit: name })
     if (unit === undefined) return []
-    const { record } = unit
-    const kept: KeptRevision[] = []
+    const { revisions, offered } = unit.record
+    const contents = await this.#units.allContents(unit)
     const isApi = kindOfSource(source) === 'api'
-    for (const { number, atMs } of record.revisions) {
-      const documents = await this.#units.contentOf(unit, record, number)
-      if (documents !== undefined)
-        kept.push({ number, atMs, documents, isWritten: isApi && number === record.offered })
-    }
-    forgetContents(unit)
-    return kept
+    return revisions.flatMap(({ number, hash, atMs }) => {
+      const documents = contents.get(hash)
+      return documents === undefined
+        ? []
+        : [{ number, atMs, documents, isWritten: isApi && number === offered }]
+    })
   }
 
   #locationOf({ record }: Unit): string {

@@ -4,6 +4,7 @@ import type { UnitRecord } from '../../../src/decide/updates/unit-revisions.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import type { PodUid } from '../../../src/pod/values/ids.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
+import type { KeptContent } from '../../../src/store/revisions.ts'
 import type { EndedByDown, UnreadableRecord } from '../../../src/store/pod-records.ts'
 
 /** The records as a disk keeps them: each is copied, so that nothing written later changes what was saved. */
@@ -73,6 +74,8 @@ export class MemoryRevisions {
   >()
   /** All records that were saved, in order. */
   readonly history: UnitRecord[] = []
+  /** How often contents were read. */
+  reads = 0
   /** Whether contents are read with their Secrets. */
   persistSecrets = true
   /** What goes wrong with writes and removals from now on. */
@@ -86,12 +89,23 @@ export class MemoryRevisions {
     return [...this.saved.values()].map(({ record }) => record)
   }
 
-  async content({ unit }: Pick<UnitRecord, 'unit'>, hash: string) {
+  async contents(
+    { unit }: Pick<UnitRecord, 'unit'>,
+    hashes: readonly string[],
+  ): Promise<ReadonlyMap<string, KeptContent>> {
+    this.reads += 1
     await this.beforeRead()
-    const documents = this.saved.get(unit)?.contents.get(hash)
-    if (documents === undefined || this.persistSecrets) return documents && { documents, lacksSecrets: false }
-    const kept = documents.filter(({ manifest }) => !holdsSecrets(manifest))
-    return { documents: kept, lacksSecrets: kept.length < documents.length }
+    const contents = this.saved.get(unit)?.contents
+    return new Map(
+      hashes.flatMap((hash) => {
+        const documents = contents?.get(hash)
+        if (documents === undefined) return []
+        const kept = this.persistSecrets
+          ? documents
+          : documents.filter(({ manifest }) => !holdsSecrets(manifest))
+        return [[hash, { documents: kept, lacksSecrets: kept.length < documents.length }] as const]
+      }),
+    )
   }
 
   async save(record: UnitRecord, given: ReadonlyMap<string, readonly SourceDocument[]>): Promise<UnitRecord> {

@@ -1383,7 +1383,7 @@ spec:
     for (const known of before) {
       const contents = new Map<string, readonly SourceDocument[]>()
       for (const { hash } of known.revisions)
-        contents.set(hash, (await store.content(known, hash))?.documents ?? [])
+        contents.set(hash, (await store.contents(known, [hash])).get(hash)?.documents ?? [])
       rig.revisions.saved.set(known.unit, { record: known, contents })
     }
     const decoded = await Promise.all(
@@ -1471,7 +1471,7 @@ describe('the records of a podd whose revisions of a workload over the API were 
     for (const known of await store.load()) {
       const contents = new Map<string, readonly SourceDocument[]>()
       for (const { hash } of known.revisions)
-        contents.set(hash, (await store.content(known, hash))?.documents ?? [])
+        contents.set(hash, (await store.contents(known, [hash])).get(hash)?.documents ?? [])
       rig.revisions.saved.set(known.unit, { record: known, contents })
     }
     const offer = async (documents: readonly ObjectDocument[]): Promise<void> => {

@@ -10,6 +10,7 @@ import { deriveRevisions } from '../../../src/decide/workloads/workload-revision
 import { formatTime } from '../../../src/base/clock.ts'
 import { isObjectDocument } from '../../../src/pod/objects/document.ts'
 import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import { showRevisions } from '../../../src/daemon/create-api.ts'
 import { decodeKept } from '../../../src/sources/written/object-file.ts'
 import { PodRig } from './pod-rig.ts'
 
@@ -513,6 +514,29 @@ describe('what the API shows of a Deployment', () => {
     expect(shown()?.status).toMatchObject({ updatedReplicas: 1, replicas: 2 })
     await give()
     expect(shown()).toBeUndefined()
+  })
+})
+
+describe('the lists of what stands for templates that are kept', () => {
+  it('read the revisions of a file once, however many workloads and templates it has', async () => {
+    const named = (name: string, command: string): ObjectDocument => {
+      const { manifest, place } = workload('Deployment', { replicas: 1 }, template([command]))
+      const own = { ...manifest, metadata: { name, namespace: 'default' } }
+      return { object: objectFromManifest(own), manifest: own, place }
+    }
+    for (const command of ['httpd', 'httpd-2', 'httpd-3', 'httpd-4']) {
+      await give(...['one', 'two', 'three'].map((name) => named(name, command)))
+      await rig.clock.advance(60_000)
+    }
+    rig.revisions.reads = 0
+    await showRevisions(rig.shown, rig.system.gate)
+    const sets = rig.shown.replicasets.list()
+    expect([sets.length, rig.revisions.reads]).toEqual([12, 1])
+    const ofTwo = sets.filter(({ metadata: { ownerReferences } }) => ownerReferences[0]?.name === 'two')
+    const numbers = ofTwo.map(
+      ({ metadata: { annotations } }) => annotations?.['deployment.kubernetes.io/revision'],
+    )
+    expect(new Set(numbers)).toEqual(new Set(['1', '2', '3', '4']))
   })
 })
 

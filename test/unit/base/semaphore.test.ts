@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { mapBounded, Semaphore } from '../../../src/base/waits.ts'
+import { JoinedRuns, mapBounded, Semaphore } from '../../../src/base/waits.ts'
 
 it('lets whoever waits leave the queue, and begins none of its work', async () => {
   const turn = new Semaphore(1)
@@ -55,4 +55,45 @@ it('does work for many files for a bounded number at a time, and keeps their ord
     }),
   ).rejects.toThrow('gone')
   expect(await mapBounded([], async () => 1)).toEqual([])
+})
+
+it('runs joined work once for all who ask while it is under way, after that, and never twice at a time', async () => {
+  let made = 0
+  let shown = 0
+  const ends: (() => void)[] = []
+  const runs = new JoinedRuns(async () => {
+    const seen = made
+    await new Promise<void>((resolve) => ends.push(resolve))
+    shown = seen
+  })
+  const first = runs.run()
+  made = 1
+  const others = [runs.run(), runs.run()]
+  expect(ends).toHaveLength(1)
+  ends[0]?.()
+  await first
+  await expect.poll(() => ends.length).toBe(2)
+  made = 2
+  const last = runs.run()
+  ends[1]?.()
+  await Promise.all(others)
+  expect(shown).toBe(1)
+  await expect.poll(() => ends.length).toBe(3)
+  ends[2]?.()
+  await last
+  expect([shown, ends.length]).toEqual([2, 3])
+})
+
+it('runs joined work again after it failed, which is told to those alone who asked for it', async () => {
+  let count = 0
+  const runs = new JoinedRuns(async () => {
+    count += 1
+    if (count === 1) throw new Error('no')
+  })
+  const first = runs.run()
+  const second = runs.run()
+  await expect(first).rejects.toThrow('no')
+  await second
+  await runs.run()
+  expect(count).toBe(3)
 })

@@ -83,9 +83,12 @@ describe('the revisions on disk', () => {
   it('are read as they were written, with their contents and why one failed', async () => {
     await store.save(rolledBack(), contents)
     expect(await open().load()).toEqual([rolledBack()])
-    expect(await open().content(name, 'a')).toEqual({ documents: [pod, secret], lacksSecrets: false })
-    expect(await store.content(name, 'c')).toBeUndefined()
-    expect(await store.content({ ...name, unit: '/etc/pods/other.yaml' }, 'a')).toBeUndefined()
+    expect((await open().contents(name, ['a'])).get('a')).toEqual({
+      documents: [pod, secret],
+      lacksSecrets: false,
+    })
+    expect((await store.contents(name, ['c'])).get('c')).toBeUndefined()
+    expect((await store.contents({ ...name, unit: '/etc/pods/other.yaml' }, ['a'])).get('a')).toBeUndefined()
   })
 
   it('tell, when they are read again, of which nothing is undone', async () => {
@@ -101,8 +104,8 @@ describe('the revisions on disk', () => {
     const renamed = { ...rolledBack(), unit: '/etc/pods/site.yaml' }
     await store.move(name, renamed)
     expect(await open().load()).toEqual([renamed])
-    expect((await store.content(renamed, 'a'))?.documents).toEqual([pod, secret])
-    expect(await store.content(name, 'a')).toBeUndefined()
+    expect((await store.contents(renamed, ['a'])).get('a')?.documents).toEqual([pod, secret])
+    expect((await store.contents(name, ['a'])).get('a')).toBeUndefined()
   })
 
   it('are for root alone', async () => {
@@ -117,8 +120,8 @@ describe('the revisions on disk', () => {
     await store.save(rolledBack(), contents)
     const next = offerContent(rolledBack(), { hash: 'c', pods: 1 }, 3)
     await store.save(next, new Map([['c', [pod]]]))
-    expect((await store.content(name, 'a'))?.documents).toEqual([pod, secret])
-    expect((await store.content(name, 'c'))?.documents).toEqual([pod])
+    expect((await store.contents(name, ['a'])).get('a')?.documents).toEqual([pod, secret])
+    expect((await store.contents(name, ['c'])).get('c')?.documents).toEqual([pod])
   })
 
   it('are no more than allowed, beside those that are needed, and so are their contents', async () => {
@@ -130,14 +133,14 @@ describe('the revisions on disk', () => {
     )
     expect(kept.revisions.map(({ hash }) => hash)).toEqual(['a', 'c'])
     expect(await small.load()).toEqual([kept])
-    expect(await small.content(name, 'b')).toBeUndefined()
+    expect((await small.contents(name, ['b'])).get('b')).toBeUndefined()
   })
 
   it('are without Secrets where these are kept off the disk, and say so', async () => {
     const discreet = open({ persistSecrets: false })
     await discreet.save(rolledBack(), contents)
-    expect(await discreet.content(name, 'a')).toEqual({ documents: [pod], lacksSecrets: true })
-    expect(await discreet.content(name, 'b')).toEqual({ documents: [pod], lacksSecrets: false })
+    expect((await discreet.contents(name, ['a'])).get('a')).toEqual({ documents: [pod], lacksSecrets: true })
+    expect((await discreet.contents(name, ['b'])).get('b')).toEqual({ documents: [pod], lacksSecrets: false })
   })
 
   it('of a unit that is gone are removed', async () => {
@@ -178,7 +181,7 @@ describe('the revisions on disk', () => {
     const { readFile } = await import('node:fs/promises')
     const text = await readFile(path, 'utf8')
     await writeFile(path, text.replace('"kind":"Secret"', '"kind":"Strange"'))
-    expect(await store.content(name, 'a')).toBeUndefined()
-    expect((await store.content(name, 'b'))?.documents).toEqual([pod])
+    expect((await store.contents(name, ['a'])).get('a')).toBeUndefined()
+    expect((await store.contents(name, ['b'])).get('b')?.documents).toEqual([pod])
   })
 })
