@@ -26,7 +26,7 @@ const live = new LiveData(client, {
   onUnauthorized: () => askForToken(client.token === undefined ? '' : 'The token is no longer valid.'),
 })
 let place = ''
-let openPods: ReadonlySet<string> = new Set()
+let openLines: ReadonlySet<string> = new Set()
 
 function find(id: string): HTMLElement {
   const found = document.querySelector<HTMLElement>(`#${id}`)
@@ -54,8 +54,8 @@ function draw(): void {
   )
   document.title = link === undefined ? 'podd' : `${link.name} - podd`
   if (link === undefined) {
-    openPods = readOpenPods()
-    update(body, overview(state, openPods, nowMs))
+    openLines = readOpenLines()
+    update(body, overview(state, openLines, nowMs))
   } else if (pod === undefined)
     update(body, [
       element('p', {}, element('a', { href: '#' }, 'All pods')),
@@ -65,9 +65,9 @@ function draw(): void {
   showLogs(pod === undefined || link === undefined ? undefined : { ...link, containers: logsOf(pod) })
 }
 
-/** Those that the user has opened; as it was while the list is not shown. */
-function readOpenPods(): ReadonlySet<string> {
-  if (body.querySelector('.pods') === null) return openPods
+/** Those that the user has opened; as it was while they are not shown. */
+function readOpenLines(): ReadonlySet<string> {
+  if (body.querySelector('.lines') === null) return openLines
   const open = body.querySelectorAll<HTMLElement>('details[open]')
   return new Set([...open].map(({ dataset }) => dataset['uid'] ?? ''))
 }

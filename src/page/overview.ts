@@ -13,20 +13,20 @@ import type { PageState, Trouble } from './page-state.ts'
 
 /**
  * The pods, the broken ones first, the host, events and sources.
- * @param openPods the UIDs of the pods that are shown in full
+ * @param open the UIDs of the pods and sources that are shown in full
  */
-export function overview(state: PageState, openPods: ReadonlySet<string>, nowMs: number): readonly Node[] {
+export function overview(state: PageState, open: ReadonlySet<string>, nowMs: number): readonly Node[] {
   const problems = listProblems(state)
   const { pods, events, sources, units } = state
   return [
     ...(problems.length === 0
       ? []
       : [section('Problems', element('ul', { class: 'problems' }, ...problems))]),
-    section('Pods', podList(state, openPods, nowMs)),
+    section('Pods', podList(state, open, nowMs)),
     section('Host', ...host(state, nowMs)),
     eventSection(events, nowMs, pods, 'None in the last hours.'),
     section('Updates', unitTable(units)),
-    section('Sources', sourceTable(sources, nowMs)),
+    section('Sources', sourceList(sources, open, nowMs)),
   ]
 }
 
@@ -71,14 +71,14 @@ function capacityOf(node: NodeObject | undefined, measure: Measure): number | un
   return amount === undefined || measure === 'memory' ? amount : amount * 1000
 }
 
-function podList(state: PageState, openPods: ReadonlySet<string>, nowMs: number): HTMLElement {
+function podList(state: PageState, open: ReadonlySet<string>, nowMs: number): HTMLElement {
   if (state.pods.length === 0) return nothing('No pods.')
   const troubles = findTroubles(state)
   const items = sortPods(state.pods, troubles).map((pod) => {
     const { uid } = pod.metadata
-    return podItem(pod, troubles.get(uid), openPods.has(uid), state, nowMs)
+    return podItem(pod, troubles.get(uid), open.has(uid), state, nowMs)
   })
-  return element('ul', { class: 'pods' }, ...items)
+  return element('ul', { class: 'lines pods' }, ...items)
 }
 
 /** A line about a pod, with the cause where it is broken, that opens. */
@@ -169,22 +169,41 @@ function unitTable(units: readonly UnitObject[] | undefined): HTMLElement {
   return table('Updates', columns, rows)
 }
 
-function sourceTable(sources: readonly SourceObject[] | undefined, nowMs: number): HTMLElement {
+function sourceList(
+  sources: readonly SourceObject[] | undefined,
+  open: ReadonlySet<string>,
+  nowMs: number,
+): HTMLElement {
   if (sources === undefined || sources.length === 0) return nothing('None.')
-  const columns = ['Name', 'Place', 'State', 'Pods', 'Last answer', 'Message'].map((title) => ({ title }))
-  const rows = sources.map(({ metadata, spec, status }): readonly Cell[] => {
-    const { state, errors, pods, lastAnswerTime, message = '-' } = status
-    const colour = state !== 'Following' ? 'bad' : errors > 0 ? 'warn' : 'good'
-    const word = errors > 0 ? `${state}, ${errors} ${errors === 1 ? 'error' : 'errors'}` : state
-    const answered = lastAnswerTime === undefined ? '-' : `${formatAgeOf(lastAnswerTime, nowMs)} ago`
-    return [
-      metadata.name,
-      spec.place,
-      [element('span', { class: colour }, word)],
-      String(pods),
-      answered,
-      message,
-    ]
-  })
-  return table('Sources', columns, rows)
+  const items = sources.map((source) => sourceItem(source, open.has(sourceId(source)), nowMs))
+  return element('ul', { class: 'lines sources' }, ...items)
+}
+
+function sourceId({ metadata }: SourceObject): string {
+  return `source-${metadata.name}`
+}
+
+/** A line about a source, with its trouble where it has one, that opens. */
+function sourceItem(source: SourceObject, isOpen: boolean, nowMs: number): HTMLElement {
+  const { metadata, spec, status } = source
+  const { state, errors, pods, lastAnswerTime, message = '' } = status
+  const colour = state !== 'Following' ? 'bad' : errors > 0 ? 'warn' : 'good'
+  const word = errors > 0 ? `${state}, ${errors} ${errors === 1 ? 'error' : 'errors'}` : state
+  const answered = lastAnswerTime === undefined ? '' : `${formatAgeOf(lastAnswerTime, nowMs)} ago`
+  const line = element(
+    'summary',
+    {},
+    element('span', { class: 'name' }, metadata.name),
+    element('span', { class: 'place more' }, spec.place),
+    element('span', { class: colour }, word),
+    element('span', { class: 'more' }, pods === 1 ? '1 pod' : `${pods} pods`),
+    element('span', { class: 'more' }, answered),
+    ...(message === '' ? [] : [element('span', { class: 'why' }, ...words(message))]),
+  )
+  const facts = factList([
+    ['Place', spec.place],
+    ['Pods', String(pods)],
+    ['Last answer', answered],
+  ])
+  return element('li', {}, element('details', { 'data-uid': sourceId(source), open: isOpen }, line, facts))
 }

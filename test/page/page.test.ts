@@ -198,11 +198,19 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
       await sees().toContain('BackOff')
       for (const [part, hash] of [
         ['overview', ''],
+        ['opened', ''],
         ['pod', '#pod/default/broken'],
       ] as const) {
         await tab.evaluate(`location.hash = ${JSON.stringify(hash)}`)
         if (part === 'pod') await sees('pre').toContain('line 20 of broken')
         else await sees().toContain('Sources')
+        // A source has a line, and two at most of what is wrong with it.
+        expect(await tab.evaluate(tallest('.sources summary'))).toBeLessThan(90)
+        if (part === 'opened') {
+          for (const line of ['#pod-uid-broken', '.sources li'])
+            await tab.evaluate(`document.querySelector('${line} details:not([open]) > summary')?.click()`)
+          await sees('.sources').toMatch(/Place\s+\/etc\/pods\s+Pods\s+7\s+Last answer/u)
+        }
         expect(await tab.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
         expect(await axeFindings()).toEqual([])
         expect(await brokenWords()).toEqual([])
@@ -213,6 +221,11 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
       expect(tab.errors).toEqual([])
     },
   )
+
+  /** The height of the tallest, in pixels. */
+  function tallest(selector: string): string {
+    return `Math.max(0, ...[...document.querySelectorAll('${selector}')].map((line) => line.offsetHeight))`
+  }
 
   /** Words of tables, of 24 characters at most, that stand on more than one line. */
   async function brokenWords(): Promise<unknown> {
