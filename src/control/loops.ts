@@ -183,6 +183,7 @@ export function createLoops(system: SystemEnv) {
   const env: PodEnv = {
     ...host,
     serviceNames: (pod, source) => services.hostsSection(pod, source),
+    awaitsServices: (source, uid) => services.startBlock(source, uid),
     serviceVariables: (pod, source) => services.variables(pod, source),
     noteHostsFile: (uid) => services.noteStart(uid),
     clock,

@@ -46,6 +46,8 @@ type SelectFrom = (service: Service, giver: SourceName, pods: readonly ServicePo
 
 /** After how long a hosts file that could not be written is tried again. */
 const retryMs = 5000
+/** For how long after podd's start containers wait for sources that have not spoken. */
+const patienceMs = 15_000
 
 /**
  * The names of Services in the hosts files of pods. The files are written in place as soon as a pod behind a Service becomes
@@ -65,9 +67,14 @@ export class ServiceNames {
   /** Set while a file could not be written. */
   #retry: Timer | undefined
   #hasStopped = false
+  /** Pods whose containers wait for their Services, until this time (monotonic) at the longest. */
+  readonly #waiting = new Set<PodUid>()
+  readonly #patientUntilMs: number
+  #patience: Timer | undefined
 
   constructor(env: NamesEnv) {
     this.#env = env
+    this.#patientUntilMs = env.clock.monotonicMs() + patienceMs
     this.#reviews = new PacedWork(env.clock, () => this.#tryToReview())
     env.objects.follow(() => this.#takeObjects())
   }
@@ -77,6 +84,7 @@ export class ServiceNames {
     this.#hasStopped = true
     this.#reviews.stop()
     this.#retry?.cancel()
+    this.#patience?.cancel()
   }
 
   problems(): readonly Problem[] {
@@ -97,6 +105,29 @@ export class ServiceNames {
     return code === undefined ? new Map() : code.computeServiceVariables(pod, this.#seenNow(code, source))
   }
 
+  /**
+   * Why no container of a pod that had variables of Services starts yet: it isn't known which there are (as
+   * `pkg/kubelet/kubelet_pods.go`, makeEnvironmentVariables, 1.36). That is not awaited for long, as a server that doesn't
+   * answer must not keep its pods from starting again. The pod is woken when it is over.
+   */
+  startBlock(source: SourceName, uid: PodUid): string | undefined {
+    const leftMs = this.#patientUntilMs - this.#env.clock.monotonicMs()
+    if (leftMs <= 0 || this.#knowsObjectsFor(source)) return undefined
+    this.#waiting.add(uid)
+    this.#patience ??= this.#env.clock.startTimer(leftMs, () => this.#wakeWaiting())
+    return 'its Services are not known yet, as its source has not been read since podd started'
+  }
+
+  #wakeWaiting(): void {
+    const isOver = this.#env.clock.monotonicMs() >= this.#patientUntilMs
+    for (const uid of this.#waiting) {
+      const worker = this.#env.workers.get(uid)
+      if (worker !== undefined && !isOver && !this.#knowsObjectsFor(worker.state.record.source)) continue
+      this.#waiting.delete(uid)
+      worker?.wake()
+    }
+  }
+
   /** The pod's hosts file was written for a start of a container, by what was known when that began. */
   noteStart(uid: PodUid): void {
     this.#written.delete(uid)
@@ -105,6 +136,7 @@ export class ServiceNames {
 
   /** Brings all hosts files up to date, soon; never throws. Without Services there is nothing to do. */
   review(): void {
+    this.#wakeWaiting()
     if (this.#loaded !== undefined) this.#reviews.ask()
   }
 

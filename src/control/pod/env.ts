@@ -35,6 +35,8 @@ export interface PodEnv extends PodHost {
   readonly changes: Changes
   /** What the pod's hosts file has of Services now (servicesSection); undefined where that isn't known yet. */
   readonly serviceNames: (pod: Pod, source: SourceName) => Promise<string | undefined>
+  /** Why no container of the pod starts yet, for the sake of its Services. */
+  readonly awaitsServices: (source: SourceName, uid: PodUid) => string | undefined
   /** The variables of Services that its containers get. */
   readonly serviceVariables: (pod: Pod, source: SourceName) => Promise<ReadonlyMap<string, string>>
   /** Its hosts file was written for the start of a container; Services may have changed meanwhile. */

@@ -275,11 +275,15 @@ function gatherFacts(env: PodEnv, state: PodState): PodFacts {
   const specs = allContainers(pod.spec)
   const hashes = new Map(specs.map((spec) => [spec.name, specHashOf(env, state, spec)]))
   const recreations = selectRecreations(facts, (name) => hashes.get(name))
-  const blocked = state.startBlock
+  const { source, usesServices = false } = state.record
+  const unread = usesServices ? env.awaitsServices(source, state.ref.uid) : undefined
+  const blocked =
+    state.startBlock ??
+    (unread === undefined ? undefined : { message: unread, containers: specs.map(({ name }) => name) })
   const missingOf = (spec: ContainerSpec): string | undefined =>
     blocked?.containers.includes(spec.name) === true
       ? blocked.message
-      : findMissingReference(env, { pod, source: state.record.source }, spec)
+      : findMissingReference(env, { pod, source }, spec)
   const row = (spec: ContainerSpec): ContainerFacts => ({
     specHash: hashes.get(spec.name),
     imageReady: state.fresh.has(spec.image),

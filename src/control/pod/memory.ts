@@ -255,6 +255,11 @@ export class PodMemory {
     await this.save('required')
   }
 
+  /** It is written with what is saved next. */
+  noteServices(): void {
+    if (this.#record.usesServices !== true) this.change({ usesServices: true })
+  }
+
   /** Records that the hook is done. Where that can't be written, the next podd finds out by itself. */
   async forgetPostStart(id: ContainerId): Promise<void> {
     const left = this.#record.postStartsDue?.filter((due) => due !== id)

@@ -246,7 +246,9 @@ async function buildContainerConfig(
   if (rootProblem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', rootProblem)
   const etcHostsPath = await writeHostsFile(env, pass, sandbox)
   const resolved = { pod, source, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
-  const environment = await gatherEnvironment(env, resolved)
+  const services = await env.serviceVariables(pod, source)
+  if (services.size > 0) pass.state.memory.noteServices()
+  const environment = await gatherEnvironment(env, resolved, services)
   const subPaths = await bindSubPaths(env, resolved, environment)
   const userRange = pod.spec.hostUsers === false ? env.volumes.userRange(ref.uid) : undefined
   const mounts = containerMounts({
@@ -349,7 +351,11 @@ interface ResolvedFor {
  * @throws MissingReference where something is missing that isn't optional
  * @throws ArgumentsTooLarge where no process could have it
  */
-async function gatherEnvironment(env: PodEnv, input: ResolvedFor): Promise<Environment> {
+async function gatherEnvironment(
+  env: PodEnv,
+  input: ResolvedFor,
+  services: ReadonlyMap<string, string>,
+): Promise<Environment> {
   const { pod, source, uid, container, podIps } = input
   const files = await readFiles(env, input)
   return resolveEnvironment({
@@ -358,7 +364,7 @@ async function gatherEnvironment(env: PodEnv, input: ResolvedFor): Promise<Envir
     capacity: env.capacity,
     objects: env.objects.seenBy(source),
     limits: env.execLimits,
-    services: await env.serviceVariables(pod, source),
+    services,
     fileValue: ({ volumeName, path, key }) => {
       const file = files.get(fileKey(volumeName, path))
       if (file === undefined) return undefined

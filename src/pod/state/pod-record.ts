@@ -42,6 +42,8 @@ export interface PodRecord {
   readonly sandboxBootId?: string | undefined
   /** The addresses that its last sandbox had. */
   readonly podIps?: readonly string[] | undefined
+  /** A container of it was given variables of Services. */
+  readonly usesServices?: boolean | undefined
   /** What its classes added when it was admitted. */
   readonly classes?: PodClasses | undefined
   /** The number of OOM kills in its cgroup when a container of it last ended; absent where they were not counted. */

@@ -297,6 +297,47 @@ describe('a Service', () => {
     expect(variables.get('DB_PORT_5432_TCP_ADDR')).toBe('db.default.svc.cluster.local')
   })
 
+  describe('of a URL, whose pod has a container that ended while podd did not run', () => {
+    const variables = (): readonly (readonly string[])[] =>
+      rig.fake.calls('CreateContainer').map(({ request }) => {
+        const { config } = request as {
+          readonly config: { readonly envs: readonly { readonly key: string }[] }
+        }
+        return config.envs.map(({ key }) => key).filter((key) => key === 'DB_SERVICE_HOST')
+      })
+
+    beforeEach(async () => {
+      begin({ sources: ['file', 'http'] })
+      await rig.start()
+      rig.givenByUrl = [service()]
+      await rig.put('http', podManifest('client'))
+      await rig.clock.advance(2000)
+      await rig.kill()
+      rig.fake.exitContainer('main', 1)
+      rig.boot()
+      await rig.clock.advance(1000)
+      await rig.offer('file')
+      // Longer than the backoff of a restart.
+      await rig.clock.advance(11_000)
+    })
+
+    it('gives it its variables again, as soon as the URL has given what it gave last', async () => {
+      expect(rig.running()).toEqual([])
+      expect(rig.container('client').state.waiting).toMatchObject({ reason: 'Blocked' })
+      await rig.offer('http')
+      await rig.clock.advance(100)
+      expect(rig.running()).toEqual(['client/main'])
+      expect(variables()).toEqual([['DB_SERVICE_HOST'], ['DB_SERVICE_HOST']])
+    })
+
+    it('does not keep it from starting for long where the URL gives nothing', async () => {
+      expect(rig.running()).toEqual([])
+      await rig.clock.advance(5000)
+      expect(rig.running()).toEqual(['client/main'])
+      expect(variables()).toEqual([['DB_SERVICE_HOST'], []])
+    })
+  })
+
   it('has EndpointSlices', async () => {
     await rig.start()
     rig.given = [service()]
