@@ -196,7 +196,15 @@ export interface LeaseObject extends ResourceObject {
 
 /** What has no effect on one host: as a client wrote it. */
 export interface IdleObject extends ResourceObject {
-  readonly kind: 'Role' | 'RoleBinding' | 'ClusterRole' | 'ClusterRoleBinding' | 'PodDisruptionBudget'
+  readonly kind:
+    | 'Role'
+    | 'RoleBinding'
+    | 'ClusterRole'
+    | 'ClusterRoleBinding'
+    | 'PodDisruptionBudget'
+    | 'StorageClass'
+    | 'IngressClass'
+    | 'CustomResourceDefinition'
 }
 
 /** core/v1 PodTemplate: as a client wrote it; podd makes no pod of it. */

@@ -1,5 +1,5 @@
 import type { EventObject, ResourceObject } from './resource.ts'
-import { nameColumn, routedKind, servedKind, withCell } from './served-kind.ts'
+import { servedKind, withCell } from './served-kind.ts'
 import type { RoutedKind } from './served-kind.ts'
 import { eventColumns } from './served-kinds.ts'
 
@@ -93,27 +93,5 @@ function isEvent(object: ResourceObject): object is EventObject {
   return object.kind === 'Event' && 'involvedObject' in object
 }
 
-/** As an API server prints objects of which it knows no more. */
-const plainColumns: RoutedKind['columns'] = [
-  nameColumn,
-  {
-    name: 'Created At',
-    type: 'date',
-    description: 'When the object was created.',
-    cell: ({ metadata }) => metadata.creationTimestamp ?? '',
-  },
-]
-
-/** There are never any: clients that look for some get an empty list. */
-export const definitionKind = routedKind({
-  resource: 'customresourcedefinitions',
-  singular: 'customresourcedefinition',
-  shortNames: ['crd', 'crds'],
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  namespaced: false,
-  columns: plainColumns,
-})
-
 /** Kinds that are served and have no objects of their own. */
-export const derivedKinds: readonly RoutedKind[] = [regardingEventKind, definitionKind]
+export const derivedKinds: readonly RoutedKind[] = [regardingEventKind]

@@ -238,6 +238,9 @@ export interface ServedResources {
   readonly clusterroles: IdleObject
   readonly clusterrolebindings: IdleObject
   readonly poddisruptionbudgets: IdleObject
+  readonly storageclasses: IdleObject
+  readonly ingressclasses: IdleObject
+  readonly customresourcedefinitions: IdleObject
   readonly services: ServiceObject
   readonly deployments: WorkloadObject
   readonly statefulsets: WorkloadObject

@@ -470,7 +470,7 @@ const createdColumn: KindColumn = column(
 
 const rbac = { verbs: writeVerbs, apiVersion: 'rbac.authorization.k8s.io/v1' } as const
 
-/** These five have no effect. */
+/** These have no effect. */
 const idleServedKinds: readonly ServedKind[] = [
   servedKind<IdleObject>({
     ...rbac,
@@ -517,10 +517,51 @@ const idleServedKinds: readonly ServedKind[] = [
       ageColumn,
     ],
   }),
+  servedKind<IdleObject>({
+    resource: 'storageclasses',
+    verbs: writeVerbs,
+    singular: 'storageclass',
+    shortNames: ['sc'],
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    namespaced: false,
+    columns: [
+      nameColumn,
+      column(
+        'Provisioner',
+        'Without effect.',
+        (each) => textAt(objectOrEmpty(asJson(each)), 'provisioner') ?? '',
+      ),
+      ageColumn,
+    ],
+  }),
+  servedKind<IdleObject>({
+    resource: 'ingressclasses',
+    verbs: writeVerbs,
+    singular: 'ingressclass',
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'IngressClass',
+    namespaced: false,
+    columns: [
+      nameColumn,
+      column('Controller', 'Without effect.', (each) => specText(each, 'controller')),
+      ageColumn,
+    ],
+  }),
+  servedKind<IdleObject>({
+    resource: 'customresourcedefinitions',
+    verbs: writeVerbs,
+    singular: 'customresourcedefinition',
+    shortNames: ['crd', 'crds'],
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    namespaced: false,
+    columns: [nameColumn, createdColumn],
+  }),
 ]
 
-function specText(budget: IdleObject, field: string): string {
-  const value = jsonAt(objectOrEmpty(asJson(budget)), 'spec', field)
+function specText(idle: IdleObject, field: string): string {
+  const value = jsonAt(objectOrEmpty(asJson(idle)), 'spec', field)
   return typeof value === 'string' || typeof value === 'number' ? String(value) : 'N/A'
 }
 

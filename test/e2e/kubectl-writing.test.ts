@@ -139,6 +139,18 @@ function vendorItems(): readonly object[] {
     of('policy/v1', 'PodDisruptionBudget', 'vendor', {
       spec: { minAvailable: 1, selector: { matchLabels: { app: 'front' } } },
     }),
+    of('storage.k8s.io/v1', 'StorageClass', 'vendor', { provisioner: 'disks.example' }),
+    of('networking.k8s.io/v1', 'IngressClass', 'vendor', { spec: { controller: 'proxy.example/web' } }),
+    of('apiextensions.k8s.io/v1', 'CustomResourceDefinition', 'fronts.vendor.example', {
+      spec: {
+        group: 'vendor.example',
+        scope: 'Namespaced',
+        names: { plural: 'fronts', singular: 'front', kind: 'Front' },
+        versions: [
+          { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+        ],
+      },
+    }),
     of('v1', 'Service', 'front', { spec: { selector: { app: 'front' }, ports: [{ port: 80 }] } }),
     of('apps/v1', 'Deployment', 'front', {
       spec: {
@@ -408,6 +420,9 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
           'clusterrole.rbac.authorization.k8s.io/system:vendor',
           'clusterrolebinding.rbac.authorization.k8s.io/system:vendor',
           'poddisruptionbudget.policy/vendor',
+          'storageclass.storage.k8s.io/vendor',
+          'ingressclass.networking.k8s.io/vendor',
+          'customresourcedefinition.apiextensions.k8s.io/fronts.vendor.example',
           'service/front',
           'deployment.apps/front',
         ]

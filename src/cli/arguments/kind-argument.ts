@@ -12,7 +12,7 @@ export interface KindArgument {
 const elsewhere: readonly (readonly [names: string, hint: string])[] = [
   ['endpoints ep', '`podd get endpointslices` shows the addresses of the pods behind Services.'],
   [
-    'ingress ingresses ing ingressclass ingressclasses gateway gateways httproute httproutes',
+    'ingress ingresses ing gateway gateways httproute httproutes',
     'podd routes nothing to pods: a proxy that runs in a pod with hostPort or hostNetwork does.',
   ],
   [
@@ -25,7 +25,7 @@ const elsewhere: readonly (readonly [names: string, hint: string])[] = [
     '`podd get deployments` shows what replaces and scales pods here.',
   ],
   [
-    'persistentvolume persistentvolumes pv storageclass storageclasses sc volumeattachment volumeattachments',
+    'persistentvolume persistentvolumes pv volumeattachment volumeattachments',
     '`podd get pvc` shows the claims, whose directories podd makes itself.',
   ],
   [

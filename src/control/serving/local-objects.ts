@@ -273,6 +273,9 @@ const idleResources = [
   ['clusterroles', 'ClusterRole'],
   ['clusterrolebindings', 'ClusterRoleBinding'],
   ['poddisruptionbudgets', 'PodDisruptionBudget'],
+  ['storageclasses', 'StorageClass'],
+  ['ingressclasses', 'IngressClass'],
+  ['customresourcedefinitions', 'CustomResourceDefinition'],
 ] as const
 
 type IdleResource = (typeof idleResources)[number][0]

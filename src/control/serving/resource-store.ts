@@ -243,6 +243,9 @@ export function createShown(wallMs: number) {
     clusterroles: byNames<IdleObject>(),
     clusterrolebindings: byNames<IdleObject>(),
     poddisruptionbudgets: byNames<IdleObject>(),
+    storageclasses: byNames<IdleObject>(),
+    ingressclasses: byNames<IdleObject>(),
+    customresourcedefinitions: byNames<IdleObject>(),
     /** Written by LocalObjects. */
     services: byNames<ServiceObject>(),
     /** These five are written by Workloads. */

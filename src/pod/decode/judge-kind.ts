@@ -13,17 +13,6 @@ interface KindRefusal {
   readonly isOtherKind: boolean
 }
 
-/** The same, of kinds that stand in files alone, with their groups: what they say is said of what podd refuses or leaves out. */
-const idleInFiles: ReadonlyMap<string, string> = new Map([
-  ['CustomResourceDefinition', 'apiextensions.k8s.io'],
-  ['IngressClass', 'networking.k8s.io'],
-  ['StorageClass', 'storage.k8s.io'],
-])
-
-function groupOfIdle(kind: string): string | undefined {
-  return idleGroupOf(kind) ?? idleInFiles.get(kind)
-}
-
 const workloads: readonly string[] = ['ReplicaSet', 'ReplicationController']
 
 const traffic = 'run a reverse proxy as a pod of its own, and open its port with hostPort'
@@ -61,12 +50,7 @@ function namesWith(
 /** Why a kind can't be one of `ignoreKinds`: podd runs it, or refuses it for a reason. Undefined where it can. */
 export function whyNotIgnored(kind: string): string | undefined {
   if (!/^[A-Z][A-Za-z0-9]*$/u.test(kind)) return 'must be a kind as documents have it, such as ServiceMonitor'
-  const isOwn =
-    kind === 'Pod' ||
-    kind === 'NetworkPolicy' ||
-    isObjectKind(kind) ||
-    isKeptKind(kind) ||
-    idleInFiles.has(kind)
+  const isOwn = kind === 'Pod' || kind === 'NetworkPolicy' || isObjectKind(kind) || isKeptKind(kind)
   return isOwn || workloads.includes(kind) || otherKinds.has(kind)
     ? "is a kind of Kubernetes' own: only kinds of custom objects can be ignored"
     : undefined
@@ -79,7 +63,7 @@ export function whyNotIgnored(kind: string): string | undefined {
  */
 export function judgeKind(kind: string, apiVersion: unknown, ignored: readonly string[] = []): KindVerdict {
   const group = groupOf(apiVersion)
-  if (ignored.includes(kind) || (group !== undefined && groupOfIdle(kind) === group)) return { kind: 'idle' }
+  if (ignored.includes(kind) || (group !== undefined && idleGroupOf(kind) === group)) return { kind: 'idle' }
   return { kind: 'refused', ...refuseKind(kind, group) }
 }
 
@@ -122,7 +106,7 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
       isOtherKind: true,
     }
   }
-  const wanted = groupOfIdle(kind)
+  const wanted = idleGroupOf(kind)
   if (isKeptKind(kind) && wanted === undefined) {
     return { message: `not supported: podd keeps a ${kind} only for clients of its API`, isOtherKind: true }
   }

@@ -657,6 +657,33 @@ export const keptKinds = {
     idleGroup: 'policy',
     validate: () => {},
   },
+  // What uses them is refused or left out, by its own kind.
+  StorageClass: {
+    schema: kindSchema('storage.k8s.io/v1', 'StorageClass', {
+      provisioner: ignored(string, idleReason),
+      parameters: anyMap,
+      reclaimPolicy: ignored(string, idleReason),
+      mountOptions: anyList,
+      allowVolumeExpansion: ignored(bool, idleReason),
+      volumeBindingMode: ignored(string, idleReason),
+      allowedTopologies: anyList,
+    }),
+    idleGroup: 'storage.k8s.io',
+    validate: () => {},
+  },
+  IngressClass: {
+    schema: kindSchema('networking.k8s.io/v1', 'IngressClass', { spec: anyMap }),
+    idleGroup: 'networking.k8s.io',
+    validate: () => {},
+  },
+  CustomResourceDefinition: {
+    schema: kindSchema('apiextensions.k8s.io/v1', 'CustomResourceDefinition', {
+      spec: anyMap,
+      status: anyMap,
+    }),
+    idleGroup: 'apiextensions.k8s.io',
+    validate: () => {},
+  },
 } as const satisfies Record<string, KeptKindEntry>
 
 function validateServiceAccount({ imagePullSecrets }: JsonObject, issues: Issues): void {

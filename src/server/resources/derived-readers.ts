@@ -79,19 +79,6 @@ function joinReaders<T extends ResourceObject>(
   }
 }
 
-/** A kind without objects, on another kind's counter of revisions. */
-export function emptyReader(others: ResourceReader<ResourceObject>): ResourceReader<ResourceObject> {
-  return {
-    get revision() {
-      return others.revision
-    },
-    list: () => [],
-    listAt: () => [],
-    changesAfter: () => [],
-    subscribe: () => () => {},
-  }
-}
-
 /** The same objects in another form. A change stays one object for all its listeners, so that they share its line. */
 export function mapReader<T extends ResourceObject>(
   reader: ResourceReader<ResourceObject>,

@@ -1,4 +1,4 @@
-import { definitionKind, regardingEventKind, toRegardingEvent } from '../../api/derived-kinds.ts'
+import { regardingEventKind, toRegardingEvent } from '../../api/derived-kinds.ts'
 import { qualifiedResource } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { RoutedKind, ServedResources } from '../../api/served-kind.ts'
@@ -10,7 +10,7 @@ import { jsonResponse } from '../requests/request.ts'
 import { booleanParam, get } from '../requests/route.ts'
 import type { ApiResponse } from '../requests/request.ts'
 import type { Call, Route } from '../requests/route.ts'
-import { emptyReader, mapReader, redactSecret } from './derived-readers.ts'
+import { mapReader, redactSecret } from './derived-readers.ts'
 import { encodeContinuation, readListOptions, readWatchOptions } from './list-options.ts'
 import type { ListOptions } from './list-options.ts'
 import { chooseRepresentation } from './representation.ts'
@@ -37,7 +37,7 @@ export function resourceRoutes(
   lines: WatchLines,
   random: RandomSource,
 ): readonly Route[] {
-  const { events, nodes } = readers.resources
+  const { events } = readers.resources
   const serve = (kind: RoutedKind, root: string, reader: Served['reader'], resource: keyof ServedResources) =>
     routesOf({ kind, root, reader, whenListed: () => readers.whenListed(resource), lines, random })
   return [
@@ -48,7 +48,6 @@ export function resourceRoutes(
       return routes.concat(serve(kind, kind.tableRoot, mapReader(reader, redactSecret), kind.resource))
     }),
     ...serve(regardingEventKind, regardingEventKind.root, mapReader(events, toRegardingEvent), 'events'),
-    ...serve(definitionKind, definitionKind.root, emptyReader(nodes), 'nodes'),
   ]
 }
 

@@ -203,14 +203,45 @@ describe('kinds without effect', () => {
       `/apis/${group}/v1`,
       { apiVersion: `${group}/v1`, kind: 'ClusterRoleBinding', roleRef },
     ],
+    [
+      'storageclasses',
+      '/apis/storage.k8s.io/v1',
+      {
+        apiVersion: 'storage.k8s.io/v1',
+        kind: 'StorageClass',
+        provisioner: 'a.example',
+        parameters: { a: 'b' },
+      },
+    ],
+    [
+      'ingressclasses',
+      '/apis/networking.k8s.io/v1',
+      { apiVersion: 'networking.k8s.io/v1', kind: 'IngressClass', spec: { controller: 'a.example/b' } },
+    ],
+    [
+      'customresourcedefinitions',
+      '/apis/apiextensions.k8s.io/v1',
+      {
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'CustomResourceDefinition',
+        spec: {
+          group: 'a.example',
+          scope: 'Namespaced',
+          names: { plural: 'webs', kind: 'Web' },
+          versions: [],
+        },
+      },
+    ],
   ]
+  const ofCluster = ['storageclasses', 'ingressclasses', 'customresourcedefinitions']
 
   it.each(cases)(
     'are kept with a warning, changed, listed and deleted, across restarts: %s',
     async (resource, root, given) => {
-      const place = resource.startsWith('cluster')
-        ? `${root}/${resource}`
-        : `${root}/namespaces/default/${resource}`
+      const place =
+        resource.startsWith('cluster') || ofCluster.includes(resource)
+          ? `${root}/${resource}`
+          : `${root}/namespaces/default/${resource}`
       const manifest = { ...given, metadata: { name: 'web', labels: { app: 'web' } } }
       await using rig = await startWritingRig()
       const made = await rig.ask('POST', `${place}?fieldValidation=Strict`, manifest)
