@@ -52,7 +52,7 @@ const patienceMs = 1_200_000
 export interface Look {
   readonly bootId: string
   readonly uptimeSeconds: number
-  /** By their names, whether they are ready. */
+  /** Those of the namespace `default` by their names, whether they are ready. */
   readonly pods: ReadonlyMap<string, boolean>
   /** The ids of their containers, sorted. */
   readonly containerIds: readonly string[]
@@ -189,7 +189,7 @@ export class InstalledMachine {
   /** A cut may leave NULs before the first line of the next boot, where a file had grown and its blocks weren't written. */
   async look(): Promise<Look> {
     const text = await this.machine.run(
-      `cat /proc/sys/kernel/random/boot_id; cut -d' ' -f1 /proc/uptime; curl -s --unix-socket /run/podd/podd.sock http://podd/api/v1/pods; echo; grep -ra . ${saidDir} 2>/dev/null | tr -d '\\0' | sed 's#.*/##'; true`,
+      `cat /proc/sys/kernel/random/boot_id; cut -d' ' -f1 /proc/uptime; curl -s --unix-socket /run/podd/podd.sock http://podd/api/v1/namespaces/default/pods; echo; grep -ra . ${saidDir} 2>/dev/null | tr -d '\\0' | sed 's#.*/##'; true`,
     )
     const [bootId = '', uptime, json = '', ...said] = text.split('\n')
     const { items }: PodListObject = JSON.parse(json)

@@ -9,6 +9,7 @@
 #   machine.sh down NAME             ends it and deletes its disk
 #
 #   PODD_TEST_CACHE=DIR    below which, in vm/, it keeps the image of which each machine is a copy (/var/cache/podd-test)
+#   PODD_VM_SUITE=SUITE    another release of the distribution than the host's, as trixie; its image is kept in vm-SUITE/
 #   PODD_VM_CPUS=2, PODD_VM_MEMORY_MIB=3072, PODD_VM_BOOT_SECONDS=420 (until it gives a boot up)
 #
 # It needs root for the image, on Debian or Ubuntu for amd64. qemu and mmdebstrap, where the host lacks them, are unpacked in
@@ -22,11 +23,12 @@
 # flushed, which would hide that an fsync is missing; with writeback the host would still have what the guest never synced.
 set -euo pipefail
 
-dir=${PODD_TEST_CACHE:-/var/cache/podd-test}/vm
+cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
+dir=$cache/vm${PODD_VM_SUITE:+-$PODD_VM_SUITE}
 cpus=${PODD_VM_CPUS:-2}
 memory=${PODD_VM_MEMORY_MIB:-3072}
 boot_seconds=${PODD_VM_BOOT_SECONDS:-420}
-tools=$dir/tools
+tools=$cache/vm/tools
 base=$dir/base.qcow2
 
 die() { echo "machine.sh: $*" >&2; exit 1; }
@@ -75,7 +77,7 @@ copy_authorities() { # ROOT
 }
 
 build() {
-  local root=$dir/build/root suite kernel version sources=() file
+  local root=$dir/build/root own suite kernel version sources=() file
   exec 9>"$dir/lock"
   flock 9
   if [ -f "$base" ]; then exec 9>&-; return; fi
@@ -86,11 +88,20 @@ build() {
   mkdir -p "$dir/build"
   apt_settings >"$dir/build/apt.conf"
   # shellcheck disable=SC1091 # the host's
-  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  own=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  suite=${PODD_VM_SUITE:-$own}
   # shellcheck disable=SC1091
   kernel=$(. /etc/os-release && [ "$ID" = ubuntu ] && echo linux-image-virtual || echo linux-image-cloud-amd64)
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-    [ ! -s "$file" ] || sources+=("$file")
+    [ -s "$file" ] || continue
+    # Another vendor's sources may know nothing of another release.
+    if [ "$suite" != "$own" ]; then
+      grep -qE "(^| )$own( |\$)" "$file" || continue
+      mkdir -p "$dir/build/sources"
+      sed "s/\b$own\b/$suite/g" "$file" >"$dir/build/sources/${file##*/}"
+      file=$dir/build/sources/${file##*/}
+    fi
+    sources+=("$file")
   done
   echo "making the image of the machine, of $suite" >&2
   # A script of perl, which takes no library of those that were unpacked.
@@ -100,7 +111,7 @@ build() {
 
   mkdir -p "$root/etc/apt/sources.list.d" "$root/etc/apt/keyrings" "$root/usr/local/share/ca-certificates"
   rm -f "$root"/etc/apt/sources.list "$root"/etc/apt/sources.list.d/*
-  for file in "${sources[@]}"; do cp "$file" "$root$file"; done
+  for file in "${sources[@]}"; do cp "$file" "$root/etc/apt/sources.list.d/"; done
   for file in /etc/apt/keyrings /usr/share/keyrings; do [ ! -d "$file" ] || cp -n "$file"/* "$root$file/" 2>/dev/null || true; done
   cp "$dir/build/apt.conf" "$root/etc/apt/apt.conf.d/99host"
   copy_authorities "$root"

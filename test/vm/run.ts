@@ -11,9 +11,11 @@ import { reboot, restart, watchdog } from './phases.ts'
 import { cutPower } from './power-cuts.ts'
 import { digestOfBuild } from './progress.ts'
 import type { Progress } from './progress.ts'
+import { cutRollbacks } from './rollback-cuts.ts'
 import { say } from './say.ts'
+import { stack, stackBoots } from './stack.ts'
 
-const phaseNames = ['restart', 'reboot', 'watchdog', 'cuts'] as const
+const phaseNames = ['restart', 'reboot', 'watchdog', 'stack', 'boots', 'cuts', 'rollback'] as const
 const allNames = ['packages', ...phaseNames]
 const usage = `npm run vm -- [--only=${allNames.join()}] [--cuts=3] [--seed=N] [--name=podd-vm] [--fresh] [--keep]
 test/vm/machine.sh drives the virtual machine, by qemu, and needs root. PODD_TEST_MACHINE names another program that does;
@@ -86,7 +88,16 @@ async function main(): Promise<void> {
   const host = new InstalledMachine(machine)
   const progress = await prepare(host)
   say(`seed ${progress.seed}; an image is there again after ${Math.round(progress.fetchMs)} ms`)
-  const phases = { restart, reboot, watchdog, cuts: () => cutPower(host, progress, Number(values.cuts)) }
+  const cuts = Number(values.cuts)
+  const phases = {
+    restart,
+    reboot,
+    watchdog,
+    stack,
+    boots: stackBoots,
+    cuts: () => cutPower(host, progress, cuts),
+    rollback: () => cutRollbacks(host, progress.seed, Math.max(2, cuts)),
+  }
   for (const name of phaseNames) {
     if (!only.includes(name)) continue
     // More cuts may be asked for than were made.
