@@ -16,6 +16,8 @@ const remainsWaitMs = 2000
 
 /** How long after its deadline podd checks whether any process of a pod is still alive. */
 const overdueMs = 10_000
+/** How long after its volumes were removed a runtime that still hasn't ended it is no longer merely slow. */
+const slowMs = 30_000
 
 /**
  * A runtime that has stopped everything may take a moment to report it: podd looks again this many times, at growing
@@ -34,8 +36,9 @@ export class EndPass {
   #stoppedInFull = false
   /** How often in a row the runtime has reported that it stopped everything. */
   #stops = 0
-  /** Its volumes were removed before its containers, to free space. */
-  #hasGivenRoom = false
+  /** When its volumes were removed before its containers, to free space; monotonic. */
+  #roomGivenAtMs: number | undefined
+  #hasToldOverdue = false
   /** Nothing is left of it but a sandbox that the runtime can't stop for now. */
   #hasGone = false
   /** When its remains are removed at the latest (monotonic); undefined once they may be. */
@@ -100,7 +103,8 @@ export class EndPass {
       return this.#lookAgain()
     }
     this.#stops = 0
-    this.#hasGivenRoom = false
+    this.#roomGivenAtMs = undefined
+    this.#hasToldOverdue = false
     if (!goesAwayAfter(ending)) {
       state.finishEnding()
       this.#stoppedInFull = false
@@ -194,26 +198,32 @@ export class EndPass {
    * Where no process of the pod is alive, its volumes are removed before its containers. Never throws.
    */
   async #giveRoom(): Promise<void> {
-    const { cgroups, volumes, logger, turns } = this.#env
+    const { cgroups, clock, volumes, logger, turns } = this.#env
     const { ref, pod } = this.#state
-    if (this.#hasGivenRoom) return
+    if (this.#roomGivenAtMs !== undefined) return this.#tellOverdue(this.#roomGivenAtMs)
     try {
       // Where a runtime is slow with thousands of pods, this is due for all of them at once.
       await turns.enter()
       const ids = this.#state.observed.containers.map(({ id }) => id)
       if ((await cgroups.hasProcesses(ref.uid, pod, ids)) !== false) return
-      this.#hasGivenRoom = true
+      this.#roomGivenAtMs = clock.monotonicMs()
       await volumes.teardown(ref.uid)
-      warn(
-        this.#env,
-        ref,
-        'FailedKillPod',
-        'no process of the pod runs any more, but the runtime still reports its containers as running, perhaps because of a full disk: removing its volumes first',
-      )
     } catch (error) {
-      this.#hasGivenRoom = false
+      this.#roomGivenAtMs = undefined
       logger.warn({ pod: ref.name, uid: ref.uid, err: error }, 'cannot free space to terminate the pod')
     }
+  }
+
+  /** A slow runtime is no failure. */
+  #tellOverdue(sinceMs: number): void {
+    if (this.#hasToldOverdue || this.#env.clock.monotonicMs() - sinceMs < slowMs) return
+    this.#hasToldOverdue = true
+    warn(
+      this.#env,
+      this.#state.ref,
+      'FailedKillPod',
+      'no process of the pod runs any more, but the runtime still reports its containers as running, perhaps because of a full disk: its volumes were removed first',
+    )
   }
 
   /** Its successor may start; the remains of this pod are removed afterwards. */

@@ -714,9 +714,11 @@ describe('a runtime that cannot write down that a container has ended', () => {
     isAlive = false
     await rig.clock.advance(10_000)
     expect(rig.tornDown).toEqual([uid])
-    expect(rig.reasons('web')).toContain('FailedKillPod')
+    // Up to here the runtime may be merely slow.
+    expect(rig.reasons('web')).not.toContain('FailedKillPod')
     await rig.clock.advance(60_000)
     expect(rig.tornDown).toEqual([uid])
+    expect(rig.reasons('web').filter((reason) => reason === 'FailedKillPod')).toHaveLength(1)
   })
 
   it('keeps the volumes where it is not known what lives', async () => {
