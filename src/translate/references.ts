@@ -63,8 +63,34 @@ export function fieldValue(fieldPath: string, facts: FieldFacts): string | undef
 function mapLines(map: Readonly<Record<string, string>>): string {
   return Object.keys(map)
     .sort()
-    .map((key) => `${key}=${JSON.stringify(map[key])}`)
+    .map((key) => `${key}=${quote(map[key] ?? '')}`)
     .join('\n')
+}
+
+const shortEscapes: Readonly<Record<string, string>> = {
+  '"': String.raw`\"`,
+  '\\': String.raw`\\`,
+  '\u0007': String.raw`\a`,
+  '\b': String.raw`\b`,
+  '\t': String.raw`\t`,
+  '\n': String.raw`\n`,
+  '\v': String.raw`\v`,
+  '\f': String.raw`\f`,
+  '\r': String.raw`\r`,
+}
+
+/** A text in quotes as Go writes it, which `JSON.stringify` doesn't (`pkg/fieldpath/fieldpath.go`, FormatMap: `%q`; 1.36). */
+function quote(text: string): string {
+  // All that is not printed: control characters, and blanks but the space.
+  const escaped = text.replaceAll(/["\\]|(?! )[\p{C}\p{Z}]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    const digits = code.toString(16)
+    if (code < 0x80) return shortEscapes[character] ?? String.raw`\x` + digits.padStart(2, '0')
+    return code > 0xff_ff
+      ? String.raw`\U` + digits.padStart(8, '0')
+      : String.raw`\u` + digits.padStart(4, '0')
+  })
+  return `"${escaped}"`
 }
 
 /**

@@ -31,6 +31,19 @@ describe('fieldValue', () => {
   ])('of %s is %j', (path, expected) => {
     expect(fieldValue(path, facts)).toBe(expected)
   })
+
+  it.each([
+    ['two\nlines\t"\\', String.raw`two\nlines\t\"\\`],
+    ['\u0007\b\v\f\r', String.raw`\a\b\v\f\r`],
+    ['\0\u001B[31m\u007F', String.raw`\x00\x1b[31m\x7f`],
+    ['\u0085\u00A0\u200B\u2028', String.raw`\u0085\u00a0\u200b\u2028`],
+    ['\u{E0001}', String.raw`\U000e0001`],
+    ['<grüß & 日本 😀>', '<grüß & 日本 😀>'],
+  ])('quotes the annotation %j as Go does', (text, quoted) => {
+    const { pod } = facts
+    const noted = { ...facts, pod: { ...pod, metadata: { ...pod.metadata, annotations: { n: text } } } }
+    expect(fieldValue('metadata.annotations', noted)).toBe(`n="${quoted}"`)
+  })
 })
 
 describe('resourceFieldValue', () => {
