@@ -245,14 +245,21 @@ export async function makeDirectory(path: string, mode: number): Promise<void> {
 /**
  * Calls `write`, which writes into the directory, and once more where the directory was missing, which is made then. To look
  * for it before each write costs two trips to a thread.
+ * @param mayVanish what is written need not outlast a power cut, so that the directory need not
  * @throws what `write` and `makeDirectory` throw
  */
-export async function writeInto(directory: string, mode: number, write: () => Promise<void>): Promise<void> {
+export async function writeInto(
+  directory: string,
+  mode: number,
+  write: () => Promise<void>,
+  mayVanish = false,
+): Promise<void> {
   try {
     await write()
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error
     await makeDirectory(directory, mode)
+    if (!mayVanish) await syncDirectory(dirname(directory))
     await write()
   }
 }

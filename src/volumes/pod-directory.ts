@@ -92,7 +92,7 @@ export async function writeEtcHosts(rootDir: string, uid: PodUid, content: strin
   const path = etcHostsPath(rootDir, uid)
   const before = await readIfExists(path)
   if (before === undefined)
-    await writeInto(podDirectory(rootDir, uid), 0o750, () => writeFile(path, content, { mode: 0o644 }))
+    await writeInto(podDirectory(rootDir, uid), 0o750, () => writeFile(path, content, { mode: 0o644 }), true)
   else if (before !== content) await rewrite(path, content)
   return path
 }
