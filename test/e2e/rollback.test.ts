@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,6 +9,7 @@ import { fillDisk, makeRoom } from '../support/full-disk.ts'
 import { isNightly } from '../support/nightly.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { cutPower } from '../support/power-cut.ts'
 import { shell } from '../support/podd-program.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
 import { seededRandom } from '../support/seeded-random.ts'
@@ -306,6 +308,53 @@ describePodd('a rollback', { config: { updates: { minReady: '1s', crashes: 1 } }
     }
   }, 600_000)
 })
+
+/** The power cuts are at these moments too; after every fourth one comes another, once the rollback is there. */
+const cuts = 20
+
+describePodd(
+  'a rollback that the power is cut in',
+  { config: { updates: { minReady: '1s', crashes: 1 } }, rootDisk: { sizeMiB: 600, ext4: true } },
+  (rig) => {
+    const title = `is carried out after the boot, at each of ${cuts} moments (seed ${seed}), and what failed stays refused`
+    it(title, { tags: ['nightly'], timeout: 1_800_000 }, async () => {
+      const podd = rig()
+      const random = seededRandom(seed)
+      const bad = shellPod('cut', podd.shared, 'say bad; exit 1')
+      const good = (round: number): object => shellPod('cut', podd.shared, `say good ${round}; stay`)
+      const tries = (): number => wordsOf(podd.lines('cut')).filter((word) => word === 'bad').length
+      const boot = async (): Promise<void> => {
+        await cutPower(podd)
+        await podd.startDaemon()
+      }
+      for (let round = 0; round < cuts; round += 1) {
+        podd.drop('cut', good(round))
+        await podd.until(`round ${round}`, async () => {
+          const { status } = await untilUnit(podd, '/cut.yaml', 'Healthy')
+          return status.active === status.offered && wordsOf(podd.lines('cut')).at(-1) === `good ${round}`
+        })
+        // The image alone is not podd's to make last.
+        if (round === 0) execFileSync('sync', ['--file-system', podd.rootDir])
+        const atMs = Math.floor(random() * 2500)
+        podd.drop('cut', bad)
+        await sleep(atMs)
+        await boot()
+        const { status } = await untilUnit(podd, '/cut.yaml', 'RolledBack')
+        await podd.until(`round ${round} again, cut after ${atMs} ms`, async () => {
+          const isGood = wordsOf(podd.lines('cut')).at(-1) === `good ${round}`
+          return isGood && conditionOf(await podd.untilReady('cut'), 'podd.dev/UpToDate') === 'False'
+        })
+        expect(status.revisions.at(-1)?.verdict).toBe('Failed')
+        if (round % 4 !== 3) continue
+        const before = tries()
+        await boot()
+        await podd.untilReady('cut')
+        expect((await untilUnit(podd, '/cut.yaml', 'RolledBack')).status.active).toBe(status.active)
+        expect(tries()).toBe(before)
+      }
+    })
+  },
+)
 
 describePodd(
   'a rollback on a full disk',
