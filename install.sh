@@ -25,7 +25,8 @@ catatonit. A containerd or Docker that is here stays as it is. Nothing that is o
   --stage DIR   lay the files out under DIR and touch nothing else: no packages, nothing is started
   --rollback    go back to the version before; pods run on
   --uninstall   end the pods and remove podd, but neither manifests, settings nor data
-  --purge       remove those too, with the packages that came with podd; what the settings put elsewhere stays
+  --purge       remove those too, with the packages that came with podd; what stays is the data of claims, and what the
+                settings put elsewhere
   --help        this text
 END
 }

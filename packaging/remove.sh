@@ -59,6 +59,21 @@ purged_paths() {
   done
 }
 
+# Whether a claim has data, or had: its directory is there.
+has_claims() { [ -n "$(find "$state/claims" -mindepth 2 -maxdepth 2 -type d -print -quit 2>/dev/null)" ]; }
+
+# A purge removes these, but the data of claims only where somebody does so by hand.
+remove_paths() { # PATHS...
+  local path
+  for path; do
+    if [ "$path" = "$state" ] && has_claims; then
+      find "$state" -mindepth 1 -maxdepth 1 ! -name claims -exec rm -rf {} +
+    else
+      rm -rf "$path"
+    fi
+  done
+}
+
 # Links to logs that are gone, and directories that are empty then.
 remove_log_links() {
   find /var/log/containers -xtype l -lname '/var/log/pods/*' -delete 2>/dev/null || true

@@ -45,7 +45,7 @@ uninstall_podd() {
     [ "${link%%/*}" = bin ] || (cd /usr/local/share && rmdir -p --ignore-fail-on-non-empty "$(dirname "${link#share/}")" 2>/dev/null) || true
   done
   [ $action = uninstall ] || remove_packages
-  rm -rf "${doomed[@]}"
+  remove_paths "${doomed[@]}"
   [ $action = uninstall ] || remove_log_links
   rmdir "$manifests" "$(dirname "$config")" 2>/dev/null || true
   tell_what_stays
@@ -63,6 +63,8 @@ tell_what_stays() {
   printf '%s\n' "${staying[@]}"
   if [ ${#moved[@]} -gt 0 ]; then
     say "install.sh --purge removes nothing of what $config names elsewhere, nor that file."
+  elif [ $action = purge ] && has_claims; then
+    say "The data of PersistentVolumeClaims is in $state/claims; remove it by hand where nothing needs it."
   elif [ $action = uninstall ]; then
     say 'install.sh --purge removes these too.'
   fi

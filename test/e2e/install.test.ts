@@ -400,6 +400,18 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
       expect(isGone()).toBe(true)
     })
 
+    it('keeps the data of claims in a purge, says where it is, and removes the rest of the state', () => {
+      machine.write('/var/lib/podd/claims/default/data/file', 'work')
+      machine.write('/var/lib/podd/records/c-uid.json', '')
+      const { stdout, ...rest } = machine.run('install --purge')
+      expect(rest).toMatchObject(done)
+      expect(stdout).toMatch(
+        /What stays:\n {2}\/var\/lib\/podd\nThe data of .* is in \/var\/lib\/podd\/claims; /u,
+      )
+      expect(machine.read('/var/lib/podd/claims/default/data/file')).toBe('work')
+      expect(machine.has('/var/lib/podd/records')).toBe(false)
+    })
+
     it.each(['install --purge', 'install --uninstall; install --purge'])('removes them with `%s`', (line) => {
       machine.write(
         '/etc/podd/config.yaml',
