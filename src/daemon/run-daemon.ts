@@ -12,8 +12,6 @@ import type { PodAssembly } from '../control/assemble.ts'
 import { savePodLogsDir } from '../control/node/logs.ts'
 import { LocalObjects, showKept } from '../control/serving/local-objects.ts'
 import { Reach } from '../control/serving/reach.ts'
-import { clockSetMs } from '../decide/plan/pod-facts.ts'
-import type { ClockReading } from '../decide/plan/pod-facts.ts'
 import { ownNodeOf } from '../decide/writing/own-node.ts'
 import { extendTimeout, takeServiceManager } from '../host/service-manager.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
@@ -54,7 +52,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const allocator = takeAllocatorSettings(process.env)
   const clock = systemClock
   const logger = createLogger(config.logLevel)
-  const started = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() }
+  const startedUpMs = clock.uptimeMs()
   const stop = new AbortController()
   const release = await takePlaces(config)
   const manager = takeServiceManager(process.env, process.pid)
@@ -89,7 +87,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
         'STATUS=podd crashes repeatedly',
       ),
   })
-  guard.begin(started.wallMs)
+  guard.begin(clock.wallMs())
   const report = createStateReport(events, logger)
   const guardEnv = { assembly, report, clock, logger }
   const sources = createSources(config, guardEnv)
@@ -126,7 +124,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     writer: writing,
     sources,
     holds,
-    startedAtMs: () => startedAtMs(clock, started),
+    // By the wall clock as it is set now.
+    startedAtMs: () => clock.wallMs() - (clock.uptimeMs() - startedUpMs),
     crashes: () => guard.reports(),
     ports: () => ports,
     // The answer goes out first.
@@ -226,11 +225,6 @@ function networkOf(config: PoddConfig, hostName: string, report: StateReport): N
   const reachable = addresses.filter((found) => !found.startsWith('fe80:'))
   const names = new Set(['localhost', hostName, '127.0.0.1', ...reachable])
   return { address, names: [...names], rootDir, tokenFile, report }
-}
-
-/** The moment of the start by the wall clock as it is set now. */
-function startedAtMs(clock: Clock, started: ClockReading): number {
-  return started.wallMs + clockSetMs(started, { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() })
 }
 
 /**

@@ -1,9 +1,10 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { EventObject } from '../../src/api/resource.ts'
 import { callApi } from '../support/call-api.ts'
-import { conditionOf, describePodd } from '../support/podd-rig.ts'
+import { FakeSystemd } from '../support/fake-systemd.ts'
+import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { shell } from '../support/podd-program.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
 
@@ -121,3 +122,58 @@ describePodd(
     })
   },
 )
+
+describePodd('a shutdown by systemd', {}, (rig) => {
+  it('starts nothing that ends meanwhile, and leaves no error after the boot', async () => {
+    const podd = rig()
+    await podd.stopDaemon()
+    // podd sees a /run/systemd of its own.
+    const directory = join(podd.directory, 'systemd')
+    mkdirSync(directory)
+    const systemd = new FakeSystemd(join(directory, 'private'))
+    const bind = `mount --make-rprivate / && mount --bind '${directory}' /run/systemd && exec "$@"`
+    podd.boots = ['unshare', '--mount', 'sh', '-c', bind, 'sh']
+    try {
+      await podd.startDaemon()
+      const probe = { exec: { command: ['test', '-e', '/shared/healthy'] }, periodSeconds: 1 }
+      podd.touchShared('healthy')
+      podd.drop(
+        'web',
+        shellPod('web', podd.shared, 'say start; stay', { container: { readinessProbe: probe } }),
+      )
+      podd.drop('other', shellPod('other', podd.shared, 'say start; stay'))
+      const { containerID } = containerOf(await podd.untilReady('web'), 'main')
+      await podd.untilReady('other')
+
+      systemd.state = 'stopping'
+      podd.removeShared('healthy')
+      await podd.untilPod('web', 'to be unready', (pod) => conditionOf(pod, 'Ready') === 'False')
+      process.kill(podd.pidOf(containerID ?? ''), 'SIGKILL')
+      await podd.untilPod(
+        'web',
+        'to have ended',
+        (pod) => containerOf(pod, 'main').state.terminated?.exitCode === 137,
+      )
+      podd.drop('late', shellPod('late', podd.shared, 'say start; stay'))
+      await podd.until(
+        'the late pod',
+        async () => (await podd.findPod('late'))?.status.reason === 'NodeShutdown',
+      )
+      expect(podd.lines('web')).toHaveLength(1)
+      await podd.stopDaemon('SIGTERM')
+
+      systemd.state = 'running'
+      podd.touchShared('healthy')
+      await podd.startDaemon()
+      for (const name of ['web', 'other', 'late']) await podd.untilReady(name)
+      expect(await podd.untilWords('web', 2)).toEqual(['start', 'start'])
+      expect(await podd.untilWords('other', 1)).toEqual(['start'])
+      expect(await podd.cliOk('status')).not.toContain('LAST ERRORS')
+      expect(await podd.cliOk('get', 'events', '-A')).not.toContain('Warning')
+    } finally {
+      await podd.stopDaemon()
+      podd.boots = []
+      await systemd.close()
+    }
+  })
+})

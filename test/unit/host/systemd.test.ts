@@ -14,6 +14,7 @@ import {
 } from '../../../src/host/cgroups/systemd-bus.ts'
 import type { BusArgument, CallSystemd } from '../../../src/host/cgroups/systemd-bus.ts'
 import { SystemdPodCgroups } from '../../../src/host/cgroups/systemd.ts'
+import { propertyReply } from '../../support/fake-systemd.ts'
 import type { PodCgroupResources } from '../../../src/translate/resources.ts'
 
 /* Bytes that systemd 252 took and gave. */
@@ -46,24 +47,6 @@ function errorReply(name: string, message: string): Buffer {
   head.writeUInt32LE(9, 8)
   head.writeUInt32LE(fields.length, 12)
   return Buffer.concat([pad(Buffer.concat([head, fields])), body])
-}
-
-/** The answer of org.freedesktop.DBus.Properties.Get to call 1: a variant that holds a text. */
-function propertyReply(value: string): Buffer {
-  const fields = Buffer.concat([
-    Buffer.from('\u0005\u0001u\0\u0001\0\0\0'),
-    Buffer.from('\u0008\u0001g\0\u0001v\0\0'),
-  ])
-  const length = Buffer.alloc(4)
-  length.writeUInt32LE(value.length)
-  const body = Buffer.concat([Buffer.from('\u0001s\0\0'), length, Buffer.from(`${value}\0`)])
-  const head = Buffer.alloc(16)
-  head.write('l\u0002\0\u0001')
-  head.writeUInt32LE(body.length, 4)
-  head.writeUInt32LE(7, 8)
-  // The last field's padding is not counted.
-  head.writeUInt32LE(fields.length - 1, 12)
-  return Buffer.concat([head, fields, body])
 }
 
 describe('the D-Bus wire', () => {
