@@ -15,12 +15,9 @@ import { isJsonObject, jsonAt, listOrEmpty } from '../base/json.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Migration } from '../base/state-file.ts'
 import { mapBounded } from '../base/waits.ts'
-import {
-  hashContent,
-  hashTemplate,
-  isTemplateUnit,
-  pruneRevisions,
-} from '../decide/updates/unit-revisions.ts'
+import { hashContent, hashTemplate, isTemplateUnit } from '../decide/updates/unit-content.ts'
+import type { UnitName } from '../decide/updates/unit-content.ts'
+import { pruneRevisions } from '../decide/updates/unit-revisions.ts'
 import type {
   ContainerEvidence,
   Revision,
@@ -48,8 +45,6 @@ const version = migrations.length + 1
 
 /** How much the contents of a unit's revisions may take that it doesn't need. */
 const maxBytes = 1024 * 1024
-
-type UnitName = Pick<UnitRecord, 'source' | 'unit'>
 
 /** What the file of a unit holds. */
 interface Kept {

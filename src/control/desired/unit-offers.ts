@@ -3,15 +3,21 @@ import type { Timer } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { isMaybeTask, mayRollBack } from '../../decide/updates/health-gate.ts'
 import {
+  hashContent,
+  hashDocument,
+  hashTemplate,
+  isTemplateUnit,
+  signersOf,
+  unitsOf,
+  writtenOf,
+  writtenTemplate,
+} from '../../decide/updates/unit-content.ts'
+import {
   completeCopy,
   createUnitRecord,
   fallbackOf,
   gives,
-  hashContent,
-  hashDocument,
-  hashTemplate,
   isJudged,
-  isTemplateUnit,
   isToGoBack,
   matchCopy,
   matchWritten,
@@ -21,13 +27,10 @@ import {
   offerContent,
   resumeUnit,
   revisionOf,
-  signersOf,
   takeUp,
-  unitsOf,
-  writtenOf,
-  writtenTemplate,
 } from '../../decide/updates/unit-revisions.ts'
-import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
+import type { UnitContent } from '../../decide/updates/unit-content.ts'
+import type { RevisionFailure, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
 import { kindOfSource } from '../../pod/values/ids.ts'

@@ -4,10 +4,10 @@ import type { PoddConfig } from '../../config/options.ts'
 import { renamePod } from '../../decide/sources/merge-snapshots.ts'
 import { judgesPods, judgeUnit, mayRollBack, trackPod } from '../../decide/updates/health-gate.ts'
 import type { JudgedPod, PodFailure } from '../../decide/updates/health-gate.ts'
+import { describeRecord } from '../../decide/updates/describe-unit.ts'
+import { askForRollback } from '../../decide/updates/unit-content.ts'
 import {
-  askForRollback,
   decideStep,
-  describeRecord,
   fallbackOf,
   isJudged,
   isToGoBack,

@@ -7,14 +7,11 @@ import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import {
   describeRecord,
   explainRecord,
-  fallbackOf,
   problemOf,
-  replaceUnits,
-  resumeOnRequest,
-  revisionOf,
-  rollBackTo,
   stateOfRecord,
-} from '../../decide/updates/unit-revisions.ts'
+} from '../../decide/updates/describe-unit.ts'
+import { replaceUnits } from '../../decide/updates/unit-content.ts'
+import { fallbackOf, resumeOnRequest, revisionOf, rollBackTo } from '../../decide/updates/unit-revisions.ts'
 import type { KeptRevision, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import type { PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'

@@ -1,189 +1,12 @@
 /*
- * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL; of what was
- * written over the API a pod, or the template of a workload. Which of them its source offers, which one is active, which one it
- * goes back to, and why these differ.
+ * The revisions of a unit: which of them its source offers, which one is active, which one it goes back to, and how one follows
+ * from the other. Each function gives the record that follows; what the record says is in `describe-unit.ts`.
  */
-import type { UnitState } from '../../api/sources.ts'
-import { canonicalJson, jsonAt, sameData } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
-import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
-import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
-import { keyOfObject } from '../../pod/objects/local-object.ts'
-import type { LocalObject } from '../../pod/objects/local-object.ts'
-import { isBatchKind, isReplicaKind } from '../../pod/objects/workload-kinds.ts'
-import { digestText } from '../../pod/values/hash.ts'
-import { kindOfSource, podKey } from '../../pod/values/ids.ts'
-import type { SourceName } from '../../pod/values/ids.ts'
-import { rollbackAnnotation } from './health-gate.ts'
+import { sameData } from '../../base/json.ts'
+import type { SourceDocument } from '../../pod/objects/document.ts'
 import type { UnitVerdict } from './health-gate.ts'
-
-/**
- * The unit that a document belongs to: its file, the whole of a URL, or itself where it is a pod that was written over the
- * API, or a workload whose pods run on. Undefined for other objects of the API: how they do is known by the pods that use
- * them alone, and what a Job does is done.
- */
-function unitOf({ source }: Pick<SourceSnapshot, 'source'>, document: SourceDocument): string | undefined {
-  if (isPodDocument(document)) return unitOfOrigin(source, document.place.path, podKey(document.pod.metadata))
-  const { object, place } = document
-  return unitOfOrigin(source, place.path, isReplicaKind(object.kind) ? keyOfObject(object) : undefined)
-}
-
-/** @param key of an object that is a unit where it was written over the API */
-export function unitOfOrigin<Key extends string | undefined>(
-  source: SourceName,
-  path: string,
-  key: Key,
-): string | Key {
-  const kind = kindOfSource(source)
-  if (kind === 'http') return source
-  if (kind === 'file') return path
-  return key === undefined ? key : `${source}:${key}`
-}
-
-/** What each unit gives, by its name. A URL is a unit also where it gives nothing, once it has answered. */
-export function unitsOf(snapshot: SourceSnapshot): ReadonlyMap<string, readonly SourceDocument[]> {
-  const units = new Map<string, SourceDocument[]>()
-  if (kindOfSource(snapshot.source) === 'http' && snapshot.ready) units.set(snapshot.source, [])
-  for (const document of [...snapshot.pods, ...snapshot.objects]) {
-    const name = unitOf(snapshot, document)
-    if (name === undefined) continue
-    const documents = units.get(name)
-    if (documents === undefined) units.set(name, [document])
-    else documents.push(document)
-  }
-  return units
-}
-
-/**
- * A snapshot in which these units give something else. Their Jobs and CronJobs stay as they are offered now: what an older
- * revision's Job did is done, and it would run again after the newer one.
- * @param unread those of which it is not known now what counts: their pods stay as they are
- */
-export function replaceUnits(
-  snapshot: SourceSnapshot,
-  replaced: ReadonlyMap<string, readonly SourceDocument[]>,
-  unread: readonly string[],
-): SourceSnapshot {
-  const isBatch = (document: SourceDocument): boolean =>
-    isObjectDocument(document) && isBatchKind(document.object.kind)
-  const kept = (document: SourceDocument): boolean =>
-    isBatch(document) || !replaced.has(unitOf(snapshot, document) ?? '')
-  const given: readonly SourceDocument[] = [...snapshot.pods, ...snapshot.objects]
-  const active = [...replaced.values()].flatMap((all) => all.filter((document) => !isBatch(document)))
-  const paths =
-    kindOfSource(snapshot.source) === 'api'
-      ? given.flatMap((document) =>
-          unread.includes(unitOf(snapshot, document) ?? '') ? [document.place.path] : [],
-        )
-      : unread
-  return {
-    ...snapshot,
-    ...(unread.length > 0 &&
-      (kindOfSource(snapshot.source) === 'http'
-        ? { ready: false, isAnswer: false }
-        : { unreadable: [...(snapshot.unreadable ?? []), ...paths] })),
-    pods: inOrder([...snapshot.pods.filter(kept), ...active.filter((each) => isPodDocument(each))]),
-    objects: inOrder([...snapshot.objects.filter(kept), ...active.filter((each) => isObjectDocument(each))]),
-  }
-}
-
-/**
- * An earlier version of an object of the API is the same object: it has the UID and the file of the newest. Of a workload only
- * the template is the earlier one; how many pods are made by it, and how they are replaced, is as in the newest.
- */
-export function asWritten(document: SourceDocument, newest: SourceDocument): SourceDocument {
-  const identity = { kept: newest.kept, place: newest.place }
-  if (isPodDocument(document) || isPodDocument(newest)) return { ...document, ...identity }
-  const object = withTemplateOf(newest.object, document.object)
-  return { ...document, ...identity, object, newest: newest.manifest }
-}
-
-function withTemplateOf(newest: LocalObject, earlier: LocalObject): LocalObject {
-  if (newest.kind === 'Deployment' && earlier.kind === 'Deployment')
-    return { ...newest, spec: { ...newest.spec, template: earlier.spec.template } }
-  if (newest.kind === 'StatefulSet' && earlier.kind === 'StatefulSet')
-    return { ...newest, spec: { ...newest.spec, template: earlier.spec.template } }
-  if (newest.kind === 'DaemonSet' && earlier.kind === 'DaemonSet')
-    return { ...newest, spec: { ...newest.spec, template: earlier.spec.template } }
-  return earlier
-}
-
-/** Whether what was written over the API goes back where it fails: a client expects to read what it wrote. */
-export function askForRollback(documents: readonly SourceDocument[]): boolean {
-  return documents.every(({ manifest }) =>
-    [manifest, jsonAt(manifest, 'spec', 'template')].some(
-      (each) => jsonAt(each, 'metadata', 'annotations', rollbackAnnotation) === 'true',
-    ),
-  )
-}
-
-/** By path, as their source orders them; those of one path stay in their order. */
-function inOrder<Document extends SourceDocument>(documents: readonly Document[]): readonly Document[] {
-  return documents.toSorted(({ place: { path: a } }, { place: { path: b } }) =>
-    a === b ? 0 : a < b ? -1 : 1,
-  )
-}
-
-/**
- * Whether a unit is a workload that was written over the API. Its revisions are its templates, as in Kubernetes
- * (`pkg/controller/deployment/util`, `pkg/controller/history`, 1.36): to scale or label it makes none.
- */
-export function isTemplateUnit({ source, unit }: Pick<UnitRecord, 'source' | 'unit'>): boolean {
-  return kindOfSource(source) === 'api' && isReplicaKind(unit.slice(source.length + 1).split('/', 1)[0] ?? '')
-}
-
-/** Of the template of a workload that was written over the API, as podd understands it. */
-export function hashTemplate(manifest: JsonObject): string {
-  return digestText(canonicalJson({ template: jsonAt(manifest, 'spec', 'template') ?? null }))
-}
-
-/** Of the same as it was written; undefined where that is not known. */
-export function writtenTemplate({ kept }: SourceDocument): string | undefined {
-  const template = jsonAt(kept?.spec, 'template')
-  return template === undefined ? undefined : digestText(canonicalJson(template))
-}
-
-/** Of one document of a unit, as podd understands it. */
-export function hashDocument(document: SourceDocument): string {
-  const owner = isPodDocument(document) ? document.owner : undefined
-  return digestText(canonicalJson({ manifest: document.manifest, owner }))
-}
-
-/** Of what a unit consists of, from those of its documents; a server may give them in any order. */
-export function hashContent(documents: readonly string[]): string {
-  return digestText(documents.toSorted().join('\n'))
-}
-
-/** Of the texts that a unit's documents stood in; undefined where that is not known of all. */
-export function writtenOf(documents: readonly SourceDocument[]): string | undefined {
-  const known = documents.flatMap(({ written }) => written ?? [])
-  if (known.length === 0 || known.length < documents.length) return undefined
-  return digestText([...new Set(known)].toSorted().join('\n'))
-}
-
-/** The keys that have signed documents, by their IDs; undefined where one is not signed. */
-export function signersOf(documents: readonly SourceDocument[]): readonly string[] | undefined {
-  const known = documents.flatMap(({ signedBy }) => signedBy ?? [])
-  return known.length === 0 || known.length < documents.length ? undefined : [...new Set(known)].toSorted()
-}
-
-/** What a unit gives, as far as revisions go. */
-export interface UnitContent {
-  /** Of its documents, as podd understood them when it was new; equal contents have equal hashes. */
-  readonly hash: string
-  /** Of what its source wrote; absent where an older podd recorded it. */
-  readonly written?: string | undefined
-  /** The IDs of the keys that have signed it; absent where none had to. */
-  readonly signedBy?: readonly string[] | undefined
-  /** Of those without Secrets, by which a copy that was kept without them is known; absent where it has none. */
-  readonly hashWithoutSecrets?: string | undefined
-  /** How many pods it has; of a template that was healthy, how many it had last while it had any. */
-  readonly pods: number
-  /** What the source itself calls it: an ETag. */
-  readonly sourceRevision?: string | undefined
-  /** Of a URL: SHA-256 of the answer as the server sent it. */
-  readonly digest?: string | undefined
-}
+import { isTemplateUnit } from './unit-content.ts'
+import type { UnitContent, UnitName } from './unit-content.ts'
 
 /** How a container of a failed revision was at last. */
 export interface ContainerEvidence {
@@ -249,10 +72,7 @@ export interface RanImage {
 export type PinReason = 'failed' | 'crashed' | 'requested'
 
 /** The record of a unit, kept on disk. */
-export interface UnitRecord {
-  readonly source: SourceName
-  /** The path of a file, or the name of a URL's source. */
-  readonly unit: string
+export interface UnitRecord extends UnitName {
   /** Oldest first. */
   readonly revisions: readonly Revision[]
   /** The greatest number that was given, also of a revision that is no longer kept. */
@@ -292,7 +112,7 @@ export function takeUp(earlier: UnitRecord, content: UnitContent, nowMs: number)
 
 /** The record of a unit that was not known before. */
 export function createUnitRecord(
-  { source, unit }: Pick<UnitRecord, 'source' | 'unit'>,
+  { source, unit }: UnitName,
   content: UnitContent,
   nowMs: number,
 ): UnitRecord {
@@ -567,6 +387,13 @@ export function resumeUnit(record: UnitRecord): UnitRecord {
   return withVerdict(next, record.offered, { verdict, failure: undefined })
 }
 
+/** Why nothing goes back to a revision that is not trusted. */
+export function explainTrust({ number, signedBy }: Revision): string {
+  return signedBy === undefined
+    ? `revision ${number} is not known to be signed by a key that its source trusts`
+    : `revision ${number} is signed by key ${signedBy.join(', ')}, which its source no longer trusts`
+}
+
 /**
  * Keeps the newest `most` revisions and what is needed: what is offered, what is active, what it goes back to. Of others only
  * as many, the newest first, as have room.
@@ -623,92 +450,4 @@ export function decideStep(
   }
   if (!isKnown || wasHeld) return 'fail'
   return mayGoBack ? 'go-back' : 'wait'
-}
-
-/** Why another revision counts than the offered one, or why the offered one should not; undefined where all is well. */
-export function describeRecord(record: UnitRecord): string | undefined {
-  const { offered, active, pin } = record
-  const failed = revisionOf(record, offered)
-  const current = revisionOf(record, active)
-  const trust = current?.isDistrusted === true ? `; ${explainTrust(current)}` : ''
-  if (pin?.why === 'requested')
-    return `revision ${active} counts on request, and revision ${offered} is offered${trust}`
-  if (pin !== undefined)
-    return `revision ${offered} failed, and revision ${active} counts again: ${whyFailed(failed)}${trust}`
-  if (failed?.verdict === 'failed' && failed.failure?.isHeld === true)
-    return `revision ${offered} is not in effect as a whole, and stays: ${whyFailed(failed)}`
-  if (failed?.verdict === 'failed' && fallbackOf(record) !== undefined)
-    return `revision ${offered} failed, and is not rolled back: ${whyFailed(failed)}`
-  const base = record.base === active ? undefined : revisionOf(record, record.base)
-  if (failed?.verdict === 'failed' && base?.isDistrusted === true)
-    return `revision ${offered} failed, and stays: ${explainTrust(base)}: ${whyFailed(failed)}`
-  return undefined
-}
-
-/** Why nothing goes back to a revision that is not trusted. */
-function explainTrust({ number, signedBy }: Revision): string {
-  return signedBy === undefined
-    ? `revision ${number} is not known to be signed by a key that its source trusts`
-    : `revision ${number} is signed by key ${signedBy.join(', ')}, which its source no longer trusts`
-}
-
-/** That the active revision is not trusted any more, and what follows; undefined where it is. */
-export function describeTrust(record: UnitRecord): string | undefined {
-  const active = revisionOf(record, record.active)
-  return active?.isDistrusted === true
-    ? `${explainTrust(active)}: it runs on until its source gives something else, and nothing goes back to it`
-    : undefined
-}
-
-/** What of a unit is worth a look: as `describeRecord`, that its first revision failed, or that it is not trusted. */
-export function explainRecord(record: UnitRecord): string | undefined {
-  const active = revisionOf(record, record.active)
-  return (
-    describeRecord(record) ??
-    (active?.verdict === 'failed'
-      ? `revision ${record.active} failed, and none is kept to go back to: ${whyFailed(active)}`
-      : describeTrust(record))
-  )
-}
-
-/** How a unit does, by its record alone. */
-export function stateOfRecord({ active, pin, revisions }: UnitRecord): UnitState {
-  if (pin !== undefined) return pin.why === 'requested' ? 'RollbackRequested' : 'RolledBack'
-  const verdict = revisions.find(({ number }) => number === active)?.verdict
-  if (verdict === 'failed') return 'Failed'
-  return verdict === 'healthy' ? 'Healthy' : 'Progressing'
-}
-
-function whyFailed(revision: Revision | undefined): string {
-  return revision?.failure?.message ?? 'it did not become healthy'
-}
-
-/** @param path where the unit is */
-export function problemOf(record: UnitRecord, path: string): Problem | undefined {
-  const message = describeRecord(record)
-  const trust = describeTrust(record)
-  if (message === undefined && trust !== undefined)
-    return {
-      severity: 'warning',
-      place: { path },
-      message: trust,
-      hint: 'Sign it again, by a key that `verify` of its source lists.',
-    }
-  if (message === undefined) return undefined
-  const isRequested = record.pin?.why === 'requested'
-  if (record.pin === undefined && revisionOf(record, record.offered)?.failure?.isHeld === true)
-    return {
-      severity: 'warning',
-      place: { path },
-      message,
-      hint: 'What it waits for stands with the pod, too: `podd describe pod POD`. It starts by itself once it may.',
-    }
-  return {
-    severity: isRequested ? 'warning' : 'error',
-    place: { path },
-    message,
-    hint: isRequested
-      ? `\`podd resume ${record.unit}\` has what the source gives count again.`
-      : `\`podd history ${record.unit}\` shows the last log lines. Correct it, or try it again: \`podd resume ${record.unit}\`.`,
-  }
 }

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { describeRecord, explainRecord, problemOf } from '../../../../src/decide/updates/describe-unit.ts'
+import { isTemplateUnit } from '../../../../src/decide/updates/unit-content.ts'
 import {
   completeCopy,
   createUnitRecord,
   decideStep,
-  describeRecord,
-  explainRecord,
   fallbackOf,
   isJudged,
-  isTemplateUnit,
   isToGoBack,
   matchCopy,
   matchWritten,
@@ -19,7 +18,6 @@ import {
   noteTrust,
   offerContent,
   previousOf,
-  problemOf,
   pruneRevisions,
   resumeOnRequest,
   resumeUnit,
