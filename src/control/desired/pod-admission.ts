@@ -35,25 +35,6 @@ export interface AdmissionRules {
   readonly policies: Readonly<Record<SourceKind, SecurityPolicy>>
 }
 
-const unbound: SecurityPolicy = {
-  level: 'privileged',
-  allowedHostPaths: [],
-  allowedCapabilities: [],
-  allowedHostPorts: [],
-  allowedRegistries: [],
-}
-
-/** Rules that admit whatever the host has resources for. */
-export function openRules(limits: HostLimits): AdmissionRules {
-  return {
-    limits,
-    allowedUnsafeSysctls: [],
-    appArmor: false,
-    runtimeClasses: new Map(),
-    policies: { file: unbound, http: unbound, api: unbound },
-  }
-}
-
 /** Why the host admits no such pod now, because it is short of something or shuts down; undefined where it does. */
 export type RefuseByNode = (pod: Pod) => NodeRefusal | undefined
 

@@ -328,10 +328,6 @@ export class ProberSchedule<T extends object> {
     if (this.#byTime.get(due.dueMs) === due) this.#byTime.delete(due.dueMs)
   }
 
-  get size(): number {
-    return this.#byItem.size
-  }
-
   clear(): void {
     for (const item of this.#byItem.keys()) this.delete(item)
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import { openRules } from '../../support/object-rules.ts'
 import type { AdmissionRules } from '../../../src/control/desired/pod-admission.ts'
 import type { SourceName } from '../../../src/pod/objects/document.ts'
 import { PodRig, onHostPort, podManifest } from './pod-rig.ts'

@@ -19,7 +19,7 @@ import type { PressureMeter } from '../../../src/control/node/measure-pods.ts'
 import type { SystemEnv } from '../../../src/control/loops.ts'
 import type { NodeSetup } from '../../../src/control/node/node-work.ts'
 import { createShown } from '../../../src/control/serving/resource-store.ts'
-import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import { openRules } from '../../support/object-rules.ts'
 import { defaultContainerPolicy } from '../../../src/decide/node/plan-container-garbage.ts'
 import type { PodHost } from '../../../src/control/pod/host.ts'
 import type {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import { openRules } from '../../support/object-rules.ts'
 import { plainCgroups } from '../../support/plain-pod-host.ts'
 import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
 

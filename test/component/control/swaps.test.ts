@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import { openRules } from '../../support/object-rules.ts'
 import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'

@@ -8,7 +8,7 @@ import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { decodeKept } from '../../../src/sources/written/object-file.ts'
 import { createRevisionStore } from '../../../src/store/revisions.ts'
-import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import { openRules } from '../../support/object-rules.ts'
 import { makeSigner } from '../../support/minisign.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
