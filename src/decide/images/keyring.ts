@@ -233,24 +233,17 @@ function matchesLocation(pattern: RegistryLocation, target: RegistryLocation): b
   )
 }
 
-/** `*` stands for any characters. No backtracking beyond the last `*`. */
+/** `*` stands for any characters. Each part is searched once: a pattern can't make it slow. */
 function matchesGlob(glob: string, text: string): boolean {
-  let [at, from] = [0, 0]
-  let [star, resume] = [-1, 0]
-  while (from < text.length) {
-    if (glob[at] === '*') {
-      star = at
-      resume = from
-      at += 1
-    } else if (at < glob.length && glob[at] === text[from]) {
-      at += 1
-      from += 1
-    } else if (star >= 0) {
-      resume += 1
-      at = star + 1
-      from = resume
-    } else return false
+  const [first = '', ...parts] = glob.split('*')
+  const last = parts.pop()
+  if (last === undefined) return glob === text
+  if (!text.startsWith(first)) return false
+  let at = first.length
+  for (const part of parts) {
+    const found = text.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
   }
-  while (glob[at] === '*') at += 1
-  return at === glob.length
+  return text.length - at >= last.length && text.endsWith(last)
 }
