@@ -2,20 +2,14 @@
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { DiskFacts } from '../decide/doctor/host-facts.ts'
 import { errorCode } from '../base/errors.ts'
 import { readTextIfThere } from '../base/read-bounded.ts'
 import { findExecutable, runCommand } from './run-command.ts'
 import type { CommandResult } from './run-command.ts'
 
 /** Space on the filesystem that holds a path. */
-export interface DiskSpace {
-  readonly totalBytes: number
-  /** The space available to unprivileged processes. */
-  readonly freeBytes: number
-  readonly totalInodes: number
-  readonly freeInodes: number
-  readonly readOnly: boolean
-}
+export type DiskSpace = Omit<DiskFacts, 'purpose' | 'path'>
 
 /** The read-only operations by which podd examines a host. */
 export interface HostProbe {

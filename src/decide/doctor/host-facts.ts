@@ -107,6 +107,7 @@ export interface DiskFacts {
   readonly purpose: string
   readonly path: string
   readonly totalBytes: number
+  /** The space available to unprivileged processes. */
   readonly freeBytes: number
   /** 0 on filesystems that count none. */
   readonly totalInodes: number
