@@ -21,9 +21,9 @@ import type { HostValues } from '../pod/decode/substitute-values.ts'
 import type { ApiReaders } from '../server/requests/readers.ts'
 import type { HostReporter } from './host-report.ts'
 import { getOnce, readHeaders } from '../sources/http/http-get.ts'
-import type { HeaderFiles, HttpGet } from '../sources/http/http-get.ts'
+import type { HttpGet } from '../sources/http/http-get.ts'
 import { HttpRoutes } from '../sources/http/http-routes.ts'
-import type { Environment, TlsFiles } from '../sources/http/http-routes.ts'
+import type { Environment } from '../sources/http/http-routes.ts'
 import { createHttpSource } from '../sources/http/http-source.ts'
 import type { HttpSourceOptions } from '../sources/http/http-source.ts'
 import { listManifests } from '../sources/read-manifest-file.ts'
@@ -318,14 +318,9 @@ async function describeFile(path: string): Promise<string> {
   return stats === undefined ? 'none\n' : `${stats.size} ${stats.mtimeNs} ${stats.ino}\n`
 }
 
-interface UrlRequest {
-  readonly url: string
-  readonly allowHttp: boolean
-  readonly headers: HttpGet['headers']
-  readonly headerFiles: HeaderFiles
-  readonly tls: TlsFiles
-  readonly describeHost: HttpSourceOptions['describeHost']
-}
+type UrlRequest = Required<
+  Pick<HttpSourceOptions, 'url' | 'allowHttp' | 'headers' | 'headerFiles' | 'tls' | 'describeHost'>
+>
 
 /** The same for the response of a URL. */
 async function fingerprintUrl(

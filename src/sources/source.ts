@@ -6,8 +6,12 @@ import type { Logger } from '../base/logger.ts'
 import type { DecodeResult } from '../pod/decode/decode-documents.ts'
 import { documentKey, warningAt } from '../pod/objects/document.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../pod/objects/document.ts'
+import type { FieldValidation } from '../pod/schema/check-value.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import type { LastGoodCopy, LastGoodStore } from '../store/last-good.ts'
+import type { DecodeSource } from './decode-source.ts'
+import type { FollowedValues } from './followed-values.ts'
+import type { ManifestVerifier } from './verify-manifest.ts'
 
 /** A source of desired pods. */
 export interface Source {
@@ -37,6 +41,20 @@ export interface SourceReport {
 /** A source that reports its state. */
 export interface ReportingSource extends Source {
   report(): SourceReport
+}
+
+/** What the sources of directories and of URLs have in common. */
+export interface SourceOptions {
+  readonly name: SourceName
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly lastGood: LastGoodStore
+  readonly decode: DecodeSource
+  /** Left out, manifests need no signatures. */
+  readonly verifier?: ManifestVerifier | undefined
+  /** The values that `decode` substitutes: after a change all is read and decoded again. */
+  readonly values?: FollowedValues | undefined
+  readonly fieldValidation?: FieldValidation
 }
 
 /** Bounds how long a server may take for an answer. */

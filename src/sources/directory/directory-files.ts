@@ -1,22 +1,15 @@
 import { lstat, readdir, readFile, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { Clock } from '../../base/clock.ts'
 import { trace } from '../../base/trace.ts'
 import { mapBounded, Semaphore } from '../../base/waits.ts'
-import type { Logger } from '../../base/logger.ts'
 import type { MountEntry } from '../../host/mounts.ts'
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
-import type { FieldValidation } from '../../pod/schema/check-value.ts'
-import type { SourceName } from '../../pod/values/ids.ts'
-import type { LastGoodStore } from '../../store/last-good.ts'
 import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
-import type { DecodeSource } from '../decode-source.ts'
-import type { FollowedValues } from '../followed-values.ts'
 import { buildKustomization, isKustomization } from '../kustomization.ts'
 import { danglingMark, isManifestName, lookAtFile } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 import { MissingFiles } from '../source.ts'
-import type { ManifestVerifier } from '../verify-manifest.ts'
+import type { SourceOptions } from '../source.ts'
 import type { WatchDirectory } from '../watch-directory.ts'
 import { fileWritersProblem } from './directory-problems.ts'
 import { ageMs, failureProblem, PendingFiles, readContent, readFailure, sizeOf } from './pending-files.ts'
@@ -29,19 +22,9 @@ const concurrentReads = 8
 /** The name of the file that stands where a directory could. */
 const singleFile = ''
 
-export interface DirectorySourceOptions {
-  readonly name: SourceName
+export interface DirectorySourceOptions extends SourceOptions {
   /** The manifest directory, or a single manifest file; it need not exist. */
   readonly path: string
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly lastGood: LastGoodStore
-  readonly decode: DecodeSource
-  /** Left out, manifests need no signatures. */
-  readonly verifier?: ManifestVerifier | undefined
-  /** The values that `decode` substitutes: after a change all texts are decoded again. */
-  readonly values?: FollowedValues | undefined
-  readonly fieldValidation?: FieldValidation
   /** Whether subdirectories are read too. */
   readonly recursive?: boolean
   /** Whether files that others than root can write are not read; by default they get a warning. */
@@ -73,7 +56,7 @@ export class DirectoryFiles {
   /** How many were read since `onRead` was called. */
   #untold = 0
   readonly #missing: MissingFiles
-  readonly #seen: SeenFiles
+  readonly seen: SeenFiles
   readonly #reads = new Semaphore(concurrentReads)
   /** What the kustomizations among them refer to. */
   readonly referred: ReferredFiles
@@ -99,7 +82,7 @@ export class DirectoryFiles {
     this.#onRead = onRead
     this.#options = options
     this.#missing = new MissingFiles(options.clock)
-    this.#seen = new SeenFiles(directory, options.isStrict ?? false)
+    this.seen = new SeenFiles(directory, options.isStrict ?? false)
     this.#taken = new TakenFiles(directory, lastGood)
     this.#pending = new PendingFiles(options.clock, this.#taken)
     this.referred = new ReferredFiles(directory, this.#taken, this.#pending, options.verifier !== undefined)
@@ -126,17 +109,7 @@ export class DirectoryFiles {
 
   /** Whether a name that is no manifest's may lead to one. */
   mayBeReachedThroughLinks(): boolean {
-    return this.#isSingleFile || this.#seen.hasLinks
-  }
-
-  /** Whether the target of a link is missing. */
-  get hasDangling(): boolean {
-    return this.#seen.hasDangling
-  }
-
-  /** Whether the missing target of a link has come since this was last asked. */
-  takeArrived(): boolean {
-    return this.#seen.takeArrived()
+    return this.#isSingleFile || this.seen.hasLinks
   }
 
   /** Which files lack a good signature; undefined where none does. */
@@ -160,7 +133,7 @@ export class DirectoryFiles {
     const failures = [...this.#pending.files].flatMap(([name, { failure }]) =>
       failure === undefined ? [] : failureProblem(join(this.#directory, name), failure),
     )
-    return [...this.#taken.problems(), ...failures, ...this.#seen.problems()]
+    return [...this.#taken.problems(), ...failures, ...this.seen.problems()]
   }
 
   /** Whether anything changed since this was last asked. */
@@ -217,7 +190,7 @@ export class DirectoryFiles {
     const isOther = (name === singleFile) !== this.#isSingleFile
     const found = isOther ? { kind: 'missing' as const } : await this.#lookAtFile(name)
     const place = this.referred.placeOf(name)
-    const look = this.#seen.judge(name, place === 'referred' ? { kind: 'missing' } : found)
+    const look = this.seen.judge(name, place === 'referred' ? { kind: 'missing' } : found)
     if (place === 'awaited' && look.kind !== 'missing') {
       this.#pending.files.delete(name)
       return
@@ -402,6 +375,7 @@ class SeenFiles {
     return this.#links.size > 0
   }
 
+  /** Whether the target of a link is missing. */
   get hasDangling(): boolean {
     return this.#dangling.size > 0
   }

@@ -238,7 +238,7 @@ class DirectoryLoop {
       this.#identity = identity
       await this.#files.lookAtAll(listed)
       // From now on the target is watched, too.
-      if (this.#files.takeArrived()) await this.#restartWatch()
+      if (this.#files.seen.takeArrived()) await this.#restartWatch()
       this.#isRead = true
       this.#readAtMs = this.#options.clock.wallMs()
       this.#noteDirectoryProblem(undefined)
@@ -365,7 +365,7 @@ class DirectoryLoop {
       this.#watchProblem === undefined &&
       !this.#facts.isOnNetwork &&
       // Nothing tells of a link's target that isn't there yet.
-      !this.#files.hasDangling &&
+      !this.#files.seen.hasDangling &&
       !this.#files.hasUnverified
     const { clock, rescanMs = defaultRescanMs } = this.#options
     const rescanInMs = isHealthy ? rescanMs : this.#unhealthyRescanMs()

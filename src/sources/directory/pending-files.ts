@@ -5,17 +5,14 @@ import { unreadable } from '../../pod/decode/decode-documents.ts'
 import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
 import { errorAt } from '../../pod/objects/document.ts'
 import type { Problem } from '../../pod/objects/document.ts'
-import type { FieldValidation } from '../../pod/schema/check-value.ts'
 import { DecodeUnavailable } from '../decode-source.ts'
-import type { DecodeSource } from '../decode-source.ts'
-import type { FollowedValues } from '../followed-values.ts'
 import { kustomizationFault } from '../kustomization.ts'
 import { readUnchanged } from '../read-manifest-file.ts'
 import type { FileContent as BuiltContent, FileLook } from '../read-manifest-file.ts'
 import { longestRemovalMs } from '../source.ts'
 import type { OtherFiles } from '../source.ts'
 import { asSigned, givesAny, readSignature } from '../verify-manifest.ts'
-import type { ManifestVerifier } from '../verify-manifest.ts'
+import type { SourceOptions } from '../source.ts'
 import { hasErrors } from './taken-files.ts'
 import type { FileContent, TakenFiles } from './taken-files.ts'
 
@@ -248,11 +245,7 @@ export function isBraced(bytes: Uint8Array): boolean {
 export async function readContent(
   path: string,
   look: PendingFile['look'],
-  options: {
-    readonly decode: DecodeSource
-    readonly verifier?: ManifestVerifier | undefined
-    readonly values?: FollowedValues | undefined
-    readonly fieldValidation?: FieldValidation
+  options: Pick<SourceOptions, 'decode' | 'verifier' | 'values' | 'fieldValidation'> & {
     /** What gives its content in the place of the file, of a kustomization. */
     readonly build?: (() => Promise<BuiltContent | undefined>) | undefined
   },

@@ -1,24 +1,17 @@
 import { createHash } from 'node:crypto'
 import { sleepUnlessAborted } from '../../base/clock.ts'
-import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { parseSourceUrl, showUrl } from '../../base/http.ts'
-import type { Logger } from '../../base/logger.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { firstPace, allowedDelaySeconds, paceRequest } from '../../decide/sources/pace-requests.ts'
 import type { Pace } from '../../decide/sources/pace-requests.ts'
 import { errorAt, isPodDocument, groupDocuments, warningAt } from '../../pod/objects/document.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
-import type { FieldValidation } from '../../pod/schema/check-value.ts'
-import type { SourceName } from '../../pod/values/ids.ts'
-import type { LastGoodStore } from '../../store/last-good.ts'
-import type { DecodeSource } from '../decode-source.ts'
-import type { FollowedValues } from '../followed-values.ts'
 import { LastGoodSaver, mergeLastGood, answerDeadline } from '../source.ts'
-import type { ReportingSource, SourceReport } from '../source.ts'
+import type { ReportingSource, SourceOptions, SourceReport } from '../source.ts'
 import { asSigned, givesAny, pathInUrl, signatureUrl } from '../verify-manifest.ts'
-import type { ManifestVerifier, VerifiedManifest } from '../verify-manifest.ts'
+import type { VerifiedManifest } from '../verify-manifest.ts'
 import { getOnce, readHeaders } from './http-get.ts'
 import type { HeaderFiles, HttpAnswer, HttpGet, Validators } from './http-get.ts'
 import { HttpRoutes } from './http-routes.ts'
@@ -345,8 +338,7 @@ function isBlankLine(line: string): boolean {
 
 const nullWords: readonly string[] = ['null', 'Null', 'NULL', '~']
 
-export interface HttpSourceOptions {
-  readonly name: SourceName
+export interface HttpSourceOptions extends SourceOptions {
   /** `http:`, `https:`, or `unix:///SOCKET:/PATH`. */
   readonly url: string
   /** Whether redirects may lead from this host to another unencrypted; by default they may not. */
@@ -365,16 +357,7 @@ export interface HttpSourceOptions {
   readonly periodMs: number
   /** Whether the server may delay a response until there is something new; by default it may. */
   readonly mayHold?: boolean
-  readonly clock: Clock
   readonly random?: RandomSource
-  readonly logger: Logger
-  readonly lastGood: LastGoodStore
-  readonly decode: DecodeSource
-  /** Left out, answers need no signature. */
-  readonly verifier?: ManifestVerifier | undefined
-  /** The values that `decode` substitutes: after a change the full response is requested at once. */
-  readonly values?: FollowedValues | undefined
-  readonly fieldValidation?: FieldValidation
   /** The environment with the proxy settings; by default this process's. */
   readonly env?: Environment
 }
