@@ -1,4 +1,5 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
+import { Semaphore } from '../../base/waits.ts'
 import { endOf } from '../../decide/plan/container-view.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
@@ -30,9 +31,8 @@ export class PodMemory {
   /** The record as it is on disk; differs from the current one while the disk can't be written. */
   #saved: PodRecord | undefined
   #isForgotten = false
-  /** The write in flight. The next one begins when it is done, so that writes keep their order. */
-  #writing: Promise<unknown> = Promise.resolve()
-
+  /** Of writes. */
+  readonly #turns = new Semaphore(1)
   /** By container, what its backoff was before it was charged last. */
   readonly #backoffBefore = new Map<string, ContainerHistory['backoff']>()
 
@@ -278,11 +278,8 @@ export class PodMemory {
   }
 
   async #inTurn(need: 'required' | 'best-effort', work: () => Promise<void>): Promise<void> {
-    const write = this.#writing.then(work)
-    // `await write` below handles it; the next write only waits for this one.
-    this.#writing = write.catch(() => undefined)
     try {
-      await write
+      await this.#turns.run(work)
       this.#unwritten = undefined
     } catch (error) {
       const message = `cannot write the pod's record: ${errorMessage(error)}`
@@ -306,10 +303,7 @@ export class PodMemory {
   /** Forgets the pod: nothing is written from now on. Throws what the disk throws. */
   async remove(): Promise<void> {
     this.#isForgotten = true
-    const removal = this.#writing.then(() => this.#env.records.remove(this.#record.uid))
-    // The caller hears of a failure; writes that follow only wait for the end.
-    this.#writing = removal.catch(() => undefined)
-    await removal
+    await this.#turns.run(() => this.#env.records.remove(this.#record.uid))
   }
 
   async #readEnd(container: ObservedContainer, isOomKill: boolean): Promise<EndedContainer> {
