@@ -9,7 +9,7 @@ import type { HostProcess } from '../../host/processes.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import { findShims } from './process.ts'
 import type { ContainerdPlaces } from './process.ts'
-import type { ContainerRecord, TaskRecord } from './records.ts'
+import type { ContainerdRecords, ContainerRecord, TaskRecord } from './records.ts'
 
 /** The ids that CRI knows. */
 export interface CriKnowledge {
@@ -20,13 +20,7 @@ export interface CriKnowledge {
 }
 
 /** containerd's own records in CRI's namespace. */
-export interface RuntimeRecords {
-  containers(): Promise<readonly ContainerRecord[]>
-  tasks(): Promise<readonly TaskRecord[]>
-  /** Names; undefined for containerd's own snapshotter. */
-  snapshots(snapshotter: string | undefined): Promise<readonly string[]>
-  leases(): Promise<readonly string[]>
-}
+export type RuntimeRecords = Pick<ContainerdRecords, 'containers' | 'tasks' | 'snapshots' | 'leases'>
 
 /** The programs of a containerd that runs. */
 export interface ContainerdTools {

@@ -2,6 +2,7 @@ import { removeFileDurably } from '../../base/atomic-file.ts'
 import type { Json } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { Migration } from '../../base/state-file.ts'
+import { Semaphore } from '../../base/waits.ts'
 import { loadState } from '../../store/state-report.ts'
 import type { SmallFile } from '../../store/state-report.ts'
 
@@ -26,13 +27,7 @@ export interface UnpackTools {
 }
 
 /** The part of it that a pull uses. */
-export interface ImageUnpacking {
-  /** Call before a pull. Never throws: a disk that can't be written takes no layers either. */
-  begin(): Promise<void>
-  /** Call after the pull, once its images (by id) are on the disk. Never throws. */
-  end(ids: readonly string[]): Promise<void>
-  /** Whether a power cut may damage the layers of an image. */
-  isUnwritten(id: string): boolean
+export interface ImageUnpacking extends Pick<UnpackedImages, 'begin' | 'end' | 'isUnwritten'> {
   /** Writes all that was unpacked so far to the disk. Throws HostCommandError. */
   writeOut(): Promise<void>
 }
@@ -57,8 +52,8 @@ export class UnpackedImages {
   /** Pulls and imports in flight whose layers may not be on the disk. */
   #open = 0
   readonly #written = new Set<string>()
-  /** Serializes reads and writes of the record. */
-  #last: Promise<unknown> = Promise.resolve()
+  /** Of reads and writes of the record. */
+  readonly #turns = new Semaphore(1)
 
   constructor(options: UnpackedImagesOptions) {
     this.#options = options
@@ -75,7 +70,7 @@ export class UnpackedImages {
     })
   }
 
-  /** Call after it, once its images are on the disk. Never throws. */
+  /** Call after it, once its images (by id) are on the disk. Never throws. */
   async end(ids: readonly string[]): Promise<void> {
     await this.#inTurn(async () => {
       this.#open -= 1
@@ -129,15 +124,13 @@ export class UnpackedImages {
   }
 
   async #inTurn(work: () => Promise<void>): Promise<void> {
-    const turn = this.#last.then(work).catch((error: unknown) => {
+    await this.#turns.run(work).catch((error: unknown) => {
       const { file, logger } = this.#options
       logger.warn(
         { err: error, path: file.path },
         'a power cut may damage images that are pulled or imported',
       )
     })
-    this.#last = turn
-    await turn
   }
 }
 
