@@ -34,7 +34,6 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/daemon/create-sources.ts': ['holds.json', 'signatures.json', 'trial.json'],
   'src/host/cgroups/files.ts': 'settings of the kernel',
   'src/host/cgroups/layout.ts': ['cgroups.json'],
-  'src/host/addresses.ts': 'nothing: it opens files of the kernel to read them',
   'src/logs/container-log-directories.ts': ['logs/default_p_u/.podd-owner', 'logs/default_p_u/.podd-removed'],
   'src/logs/rotate-log.ts': 'a container’s log, under another name until it is whole',
   // The server's certificate is read and written by the same code, and made again by a start that has none.
