@@ -24,7 +24,6 @@ interface RegardingEventObject {
 /** The field labels of `pkg/apis/events/v1/conversion.go`, 1.36. */
 export const regardingEventKind = servedKind<RegardingEventObject>({
   resource: 'events',
-  singular: 'event',
   shortNames: ['ev'],
   apiVersion: 'events.k8s.io/v1',
   kind: 'Event',

@@ -75,7 +75,7 @@ export interface RoutedKind extends Omit<ServedKind, 'resource'> {
 /** The entry of a kind; omitted fields have defaults. */
 interface KindEntry<T extends ResourceObject>
   extends
-    Pick<RoutedKind, 'resource' | 'singular' | 'kind'>,
+    Pick<RoutedKind, 'resource' | 'kind'>,
     Partial<Omit<ServedKind, 'resource' | 'singular' | 'kind' | 'fields' | 'columns' | 'conditions'>> {
   readonly fields?: Readonly<Record<string, (object: T) => string>>
   readonly columns: readonly KindColumn<T>[]
@@ -96,6 +96,7 @@ export function routedKind<T extends ResourceObject>(entry: KindEntry<T>): Route
   return {
     apiVersion,
     root,
+    singular: entry.kind.toLowerCase(),
     shortNames: [],
     namespaced: true,
     expires: false,

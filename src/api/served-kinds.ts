@@ -40,7 +40,6 @@ import type { KindColumn, RowCondition, ServedKind } from './served-kind.ts'
 const podKind = servedKind<PodObject>({
   resource: 'pods',
   verbs: writeVerbs,
-  singular: 'pod',
   shortNames: ['po'],
   kind: 'Pod',
   categories: ['all'],
@@ -171,7 +170,6 @@ export const eventColumns: readonly KindColumn<EventObject>[] = [
 /** `pkg/registry/core/event/strategy.go`, ToSelectableFields, 1.36. */
 export const eventKind = servedKind<EventObject>({
   resource: 'events',
-  singular: 'event',
   shortNames: ['ev'],
   kind: 'Event',
   expires: true,
@@ -210,7 +208,6 @@ const keysColumn: KindColumn<ConfigObject> = {
 const configMapKind = servedKind<ConfigObject>({
   resource: 'configmaps',
   verbs: writeVerbs,
-  singular: 'configmap',
   shortNames: ['cm'],
   kind: 'ConfigMap',
   columns: [nameColumn, dataColumn, ageColumn, keysColumn],
@@ -220,7 +217,6 @@ const configMapKind = servedKind<ConfigObject>({
 const secretKind = servedKind<ConfigObject>({
   resource: 'secrets',
   verbs: writeVerbs,
-  singular: 'secret',
   kind: 'Secret',
   tableRoot: '/podd/v1',
   fields: { type: ({ type }) => type ?? '' },
@@ -247,7 +243,6 @@ const shortModes: Readonly<Record<string, string>> = {
 const claimKind = servedKind<ClaimObject>({
   resource: 'persistentvolumeclaims',
   verbs: writeVerbs,
-  singular: 'persistentvolumeclaim',
   shortNames: ['pvc'],
   kind: 'PersistentVolumeClaim',
   columns: [
@@ -301,7 +296,6 @@ function formatBytes(bytes: number): string {
 
 const namespaceKind = servedKind<NamespaceObject>({
   resource: 'namespaces',
-  singular: 'namespace',
   shortNames: ['ns'],
   kind: 'Namespace',
   // Deleted only one by one, as a namespace is deleted with its content.
@@ -314,7 +308,6 @@ const namespaceKind = servedKind<NamespaceObject>({
 const serviceAccountKind = servedKind<ServiceAccountObject>({
   resource: 'serviceaccounts',
   verbs: writeVerbs,
-  singular: 'serviceaccount',
   shortNames: ['sa'],
   kind: 'ServiceAccount',
   columns: [nameColumn, ageColumn],
@@ -324,7 +317,6 @@ const roleLabel = 'node-role.kubernetes.io/'
 
 export const nodeKind = servedKind<NodeObject>({
   resource: 'nodes',
-  singular: 'node',
   shortNames: ['no'],
   kind: 'Node',
   verbs: [...readVerbs, 'patch', 'update'],
@@ -381,7 +373,6 @@ function nodeStatus({ spec, status }: NodeObject): string {
 
 const priorityClassKind = servedKind<PriorityClassObject>({
   resource: 'priorityclasses',
-  singular: 'priorityclass',
   shortNames: ['pc'],
   apiVersion: 'scheduling.k8s.io/v1',
   kind: 'PriorityClass',
@@ -412,7 +403,6 @@ const priorityClassKind = servedKind<PriorityClassObject>({
 
 const runtimeClassKind = servedKind<RuntimeClassObject>({
   resource: 'runtimeclasses',
-  singular: 'runtimeclass',
   apiVersion: 'node.k8s.io/v1',
   kind: 'RuntimeClass',
   verbs: writeVerbs,
@@ -423,7 +413,6 @@ const runtimeClassKind = servedKind<RuntimeClassObject>({
 const leaseKind = servedKind<LeaseObject>({
   resource: 'leases',
   verbs: writeVerbs,
-  singular: 'lease',
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
   columns: [
@@ -436,7 +425,6 @@ const leaseKind = servedKind<LeaseObject>({
 const podTemplateKind = servedKind<PodTemplateObject>({
   resource: 'podtemplates',
   verbs: writeVerbs,
-  singular: 'podtemplate',
   kind: 'PodTemplate',
   columns: [
     nameColumn,
@@ -475,21 +463,18 @@ const idleServedKinds: readonly ServedKind[] = [
   servedKind<IdleObject>({
     ...rbac,
     resource: 'roles',
-    singular: 'role',
     kind: 'Role',
     columns: [nameColumn, createdColumn],
   }),
   servedKind<IdleObject>({
     ...rbac,
     resource: 'rolebindings',
-    singular: 'rolebinding',
     kind: 'RoleBinding',
     columns: [nameColumn, roleColumn, ageColumn],
   }),
   servedKind<IdleObject>({
     ...rbac,
     resource: 'clusterroles',
-    singular: 'clusterrole',
     kind: 'ClusterRole',
     namespaced: false,
     columns: [nameColumn, createdColumn],
@@ -497,7 +482,6 @@ const idleServedKinds: readonly ServedKind[] = [
   servedKind<IdleObject>({
     ...rbac,
     resource: 'clusterrolebindings',
-    singular: 'clusterrolebinding',
     kind: 'ClusterRoleBinding',
     namespaced: false,
     columns: [nameColumn, roleColumn, ageColumn],
@@ -505,7 +489,6 @@ const idleServedKinds: readonly ServedKind[] = [
   servedKind<IdleObject>({
     resource: 'poddisruptionbudgets',
     verbs: writeVerbs,
-    singular: 'poddisruptionbudget',
     shortNames: ['pdb'],
     apiVersion: 'policy/v1',
     kind: 'PodDisruptionBudget',
@@ -520,7 +503,6 @@ const idleServedKinds: readonly ServedKind[] = [
   servedKind<IdleObject>({
     resource: 'storageclasses',
     verbs: writeVerbs,
-    singular: 'storageclass',
     shortNames: ['sc'],
     apiVersion: 'storage.k8s.io/v1',
     kind: 'StorageClass',
@@ -538,7 +520,6 @@ const idleServedKinds: readonly ServedKind[] = [
   servedKind<IdleObject>({
     resource: 'ingressclasses',
     verbs: writeVerbs,
-    singular: 'ingressclass',
     apiVersion: 'networking.k8s.io/v1',
     kind: 'IngressClass',
     namespaced: false,
@@ -551,7 +532,6 @@ const idleServedKinds: readonly ServedKind[] = [
   servedKind<IdleObject>({
     resource: 'customresourcedefinitions',
     verbs: writeVerbs,
-    singular: 'customresourcedefinition',
     shortNames: ['crd', 'crds'],
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -569,7 +549,6 @@ function specText(idle: IdleObject, field: string): string {
 const serviceKind = servedKind<ServiceObject>({
   resource: 'services',
   verbs: writeVerbs,
-  singular: 'service',
   shortNames: ['svc'],
   kind: 'Service',
   categories: ['all'],
@@ -599,7 +578,6 @@ const serviceKind = servedKind<ServiceObject>({
 
 const endpointSliceKind = servedKind<EndpointSliceObject>({
   resource: 'endpointslices',
-  singular: 'endpointslice',
   apiVersion: 'discovery.k8s.io/v1',
   kind: 'EndpointSlice',
   columns: [
@@ -662,7 +640,6 @@ const deploymentKind = servedKind<WorkloadObject>({
   ...workload,
   ...scaled,
   resource: 'deployments',
-  singular: 'deployment',
   shortNames: ['deploy'],
   apiVersion: 'apps/v1',
   kind: 'Deployment',
@@ -682,7 +659,6 @@ const statefulSetKind = servedKind<WorkloadObject>({
   ...workload,
   ...scaled,
   resource: 'statefulsets',
-  singular: 'statefulset',
   shortNames: ['sts'],
   apiVersion: 'apps/v1',
   kind: 'StatefulSet',
@@ -692,7 +668,6 @@ const statefulSetKind = servedKind<WorkloadObject>({
 const daemonSetKind = servedKind<WorkloadObject>({
   ...workload,
   resource: 'daemonsets',
-  singular: 'daemonset',
   shortNames: ['ds'],
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
@@ -714,7 +689,6 @@ const daemonSetKind = servedKind<WorkloadObject>({
 /** Made when it is asked for; it is none of what `kubectl get all` lists, as nothing stands behind it. */
 const replicaSetKind = servedKind<WorkloadRevisionObject>({
   resource: 'replicasets',
-  singular: 'replicaset',
   shortNames: ['rs'],
   apiVersion: 'apps/v1',
   kind: 'ReplicaSet',
@@ -750,7 +724,6 @@ function setColumn(
 /** As `replicaSetKind`. */
 const controllerRevisionKind = servedKind<WorkloadRevisionObject>({
   resource: 'controllerrevisions',
-  singular: 'controllerrevision',
   apiVersion: 'apps/v1',
   kind: 'ControllerRevision',
   columns: [
@@ -793,7 +766,6 @@ function jobDuration({ status }: WorkloadObject, nowMs: number): string {
 const jobKind = servedKind<WorkloadObject>({
   ...workload,
   resource: 'jobs',
-  singular: 'job',
   apiVersion: 'batch/v1',
   kind: 'Job',
   columns: [
@@ -810,7 +782,6 @@ const jobKind = servedKind<WorkloadObject>({
 const cronJobKind = servedKind<WorkloadObject>({
   ...workload,
   resource: 'cronjobs',
-  singular: 'cronjob',
   shortNames: ['cj'],
   apiVersion: 'batch/v1',
   kind: 'CronJob',
