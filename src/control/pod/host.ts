@@ -8,10 +8,8 @@ import { whenThere } from '../../host/watch-names.ts'
 import type { ContainerLogDirectories } from '../../logs/container-log-directories.ts'
 import { objectKey } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import { fieldOf } from '../../pod/schema/issues.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import type { ResourceList } from '../../pod/schema/pod-resources.ts'
-import { podSecurityContextSchema } from '../../pod/schema/pod-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { kindOfSource } from '../../pod/values/ids.ts'
 import type { ContainerId, PodUid, SandboxId, SourceName } from '../../pod/values/ids.ts'
@@ -184,9 +182,8 @@ export function createPodVolumes(env: {
 }
 
 function fsGroupOf(pod: Pod): FsGroup | undefined {
-  const context = fieldOf(pod.spec, 'securityContext', podSecurityContextSchema)
-  if (context?.fsGroup === undefined) return undefined
-  return { gid: context.fsGroup, changePolicy: context.fsGroupChangePolicy ?? 'Always' }
+  const { fsGroup, fsGroupChangePolicy = 'Always' } = pod.spec.securityContext ?? {}
+  return fsGroup === undefined ? undefined : { gid: fsGroup, changePolicy: fsGroupChangePolicy }
 }
 
 /**

@@ -244,7 +244,7 @@ class Decoder {
     this.#idle.names.push(named === undefined ? kind : `${kind} ${named.name}`)
     if (!isKeptKind(kind)) return
     const issues = new Issues()
-    keptEntry(kind).validate(value, issues)
+    keptEntry(kind).validate?.(value, issues)
     for (const problem of issues.problems) this.#report(problem, at, written)
   }
 

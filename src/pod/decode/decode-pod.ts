@@ -475,7 +475,7 @@ export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldP
   const metadata = readAs(objectMetaSchema, own['metadata'] ?? {})
   validateClusterMetadata(kind, own['metadata'], issues.of('metadata'))
   if (metadata !== undefined) validateMetadata(metadata, issues.of('metadata'), nameRule)
-  validate(own, issues)
+  validate?.(own, issues)
   return [
     ...problems,
     ...issues.problems,

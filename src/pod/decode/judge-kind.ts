@@ -75,12 +75,8 @@ function groupOf(apiVersion: unknown): string | undefined {
 }
 
 function refuseKind(kind: string, group: string | undefined): KindRefusal {
-  if (kind === 'List' || kind === 'PodList') {
-    const hint = 'put its items into the outer one'
-    return { message: `not supported: a ${kind} inside another list`, hint, isOtherKind: false }
-  }
-  const item = kind.replace(/List$/, '')
-  if (item !== kind && isObjectKind(item)) {
+  const item = kind.endsWith('List') ? kind.slice(0, -'List'.length) : undefined
+  if (item === '' || item === 'Pod' || isObjectKind(item)) {
     const hint = 'put its items into the outer one'
     return { message: `not supported: a ${kind} inside another list`, hint, isOtherKind: false }
   }

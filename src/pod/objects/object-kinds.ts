@@ -1,4 +1,4 @@
-/* The kinds of objects beside pods: schema, defaults, rules and names of each, in one table. */
+/* The kinds of objects beside pods: schema, defaults and rules of each, in one table. */
 import { isJsonObject, listOrEmpty, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { resourceListSchema } from '../schema/container-schema.ts'
@@ -55,20 +55,10 @@ import {
   validateStatefulSet,
 } from './workload-kinds.ts'
 
-/** The names of a kind in the API and on the command line. */
-export interface ResourceNames {
-  /** In the API's paths: `configmaps`. */
-  readonly plural: string
-  readonly singular: string
-  /** kubectl's short names: `cm`. */
-  readonly short: readonly string[]
-}
-
 /** The entry of a kind of object that pods refer to. */
 interface ObjectKindEntry<Schema extends ObjectType<Fields>> {
   /** Its fields, with their defaults. */
   readonly schema: Schema
-  readonly resource: ResourceNames
   /** Cluster: it has no namespace, and applies to the pods of all namespaces. */
   readonly scope: 'Namespaced' | 'Cluster'
   /** Whether each source has its own objects; otherwise objects of one name compete across sources. */
@@ -136,14 +126,6 @@ const configMapSchema = kindSchema('v1', 'ConfigMap', {
 
 export type ConfigMap = Infer<typeof configMapSchema>
 
-const configMapKind = objectKind({
-  schema: configMapSchema,
-  resource: { plural: 'configmaps', singular: 'configmap', short: ['cm'] },
-  scope: 'Namespaced',
-  isPerSource: true,
-  validate: validateConfigMap,
-})
-
 /** Source: ValidateConfigMap in pkg/apis/core/validation, 1.36. */
 function validateConfigMap(config: ConfigMap, issues: Issues): void {
   for (const key of Object.keys(config.data)) {
@@ -174,15 +156,6 @@ const secretKeys = new Map<string, NeededKeys>([
   ['kubernetes.io/ssh-auth', { keys: ['ssh-privatekey'], notEmpty: true }],
   ['kubernetes.io/tls', { keys: ['tls.crt', 'tls.key'] }],
 ])
-
-const secretKind = objectKind({
-  schema: secretSchema,
-  resource: { plural: 'secrets', singular: 'secret', short: [] },
-  scope: 'Namespaced',
-  isPerSource: true,
-  isSecret: true,
-  validate: validateSecret,
-})
 
 interface NeededKeys {
   readonly keys: readonly string[]
@@ -226,14 +199,6 @@ const persistentVolumeClaimSchema = kindSchema('v1', 'PersistentVolumeClaim', {
 })
 
 export type PersistentVolumeClaim = Infer<typeof persistentVolumeClaimSchema>
-
-const persistentVolumeClaimKind = objectKind({
-  schema: persistentVolumeClaimSchema,
-  resource: { plural: 'persistentvolumeclaims', singular: 'persistentvolumeclaim', short: ['pvc'] },
-  scope: 'Namespaced',
-  isPerSource: false,
-  validate: ({ spec }, issues) => validateClaimSpec(spec, issues.of('spec')),
-})
 
 const servicePortSchema = object('ServicePort', {
   name: defaulted(string, ''),
@@ -297,14 +262,6 @@ const serviceSchema = kindSchema('v1', 'Service', {
 })
 
 export type Service = Infer<typeof serviceSchema>
-
-const serviceKind = objectKind({
-  schema: serviceSchema,
-  resource: { plural: 'services', singular: 'service', short: ['svc'] },
-  scope: 'Namespaced',
-  isPerSource: true,
-  validate: validateService,
-})
 
 /** What to do where a Service is of another type than ClusterIP. */
 const otherTypes: Readonly<Record<string, string>> = {
@@ -396,27 +353,21 @@ const priorityClassSchema = object('PriorityClass', {
 /** User-defined classes stop here; above are the system's. */
 const highestUserPriority = 1_000_000_000
 
-/** Source of the validation: ValidatePriorityClass in pkg/apis/scheduling/validation, 1.36. */
-const priorityClassKind = objectKind({
-  schema: priorityClassSchema,
-  resource: { plural: 'priorityclasses', singular: 'priorityclass', short: ['pc'] },
-  scope: 'Cluster',
-  isPerSource: false,
-  validate: ({ metadata, value, globalDefault }, issues) => {
-    const { name } = metadata
-    if (name.startsWith('system-')) {
-      // Dumps of a cluster have its own ones; here they are known without a document.
-      const problem = systemClassProblem(name, value, globalDefault)
-      if (problem === undefined) return
-      const detail = "priority class names with 'system-' prefix are reserved for system use only. error: "
-      issues.of('metadata', 'name').forbidden(`${detail}${problem}`)
-    } else if (value > highestUserPriority) {
-      issues
-        .of('value')
-        .forbidden(`maximum allowed value of a user defined priority is ${highestUserPriority}`)
-    }
-  },
-})
+/** Source: ValidatePriorityClass in pkg/apis/scheduling/validation, 1.36. */
+function validatePriorityClass(
+  { metadata: { name }, value, globalDefault }: Infer<typeof priorityClassSchema>,
+  issues: Issues,
+): void {
+  if (name.startsWith('system-')) {
+    // Dumps of a cluster have its own ones; here they are known without a document.
+    const problem = systemClassProblem(name, value, globalDefault)
+    if (problem === undefined) return
+    const detail = "priority class names with 'system-' prefix are reserved for system use only. error: "
+    issues.of('metadata', 'name').forbidden(`${detail}${problem}`)
+  } else if (value > highestUserPriority) {
+    issues.of('value').forbidden(`maximum allowed value of a user defined priority is ${highestUserPriority}`)
+  }
+}
 
 /** Source: IsKnownSystemPriorityClass in pkg/apis/scheduling/v1, 1.36. */
 function systemClassProblem(name: string, value: number, globalDefault: boolean): string | undefined {
@@ -445,18 +396,16 @@ const runtimeClassSchema = object('RuntimeClass', {
 
 export type RuntimeClass = Infer<typeof runtimeClassSchema>
 
-/** Source of the validation: ValidateRuntimeClass in pkg/apis/node/validation, 1.36. */
-const runtimeClassKind = objectKind({
-  schema: runtimeClassSchema,
-  resource: { plural: 'runtimeclasses', singular: 'runtimeclass', short: [] },
-  scope: 'Cluster',
-  isPerSource: false,
-  validate: ({ handler, overhead }, issues, manifest) => {
-    issues.of('handler').requiredName(handler, dnsLabel)
-    validateOverhead(overhead?.podFixed, issues.of('overhead'), issues.of('overhead', 'podFixed'))
-    validateRuntimeScheduling(manifest['scheduling'], issues.of('scheduling'))
-  },
-})
+/** Source: ValidateRuntimeClass in pkg/apis/node/validation, 1.36. */
+function validateRuntimeClass(
+  { handler, overhead }: RuntimeClass,
+  issues: Issues,
+  manifest: JsonObject,
+): void {
+  issues.of('handler').requiredName(handler, dnsLabel)
+  validateOverhead(overhead?.podFixed, issues.of('overhead'), issues.of('overhead', 'podFixed'))
+  validateRuntimeScheduling(manifest['scheduling'], issues.of('scheduling'))
+}
 
 /** Source: pkg/apis/node/validation (validateScheduling, validateTolerations), 1.36. */
 function validateRuntimeScheduling(given: Json | undefined, issues: Issues): void {
@@ -477,57 +426,73 @@ function validateRuntimeScheduling(given: Json | undefined, issues: Issues): voi
 /** What all workloads have in common: their pods' names compete across sources, and so do theirs. */
 const workload = { scope: 'Namespaced', isPerSource: false } as const
 
-const deploymentKind = objectKind({
-  ...workload,
-  schema: deploymentSchema,
-  resource: { plural: 'deployments', singular: 'deployment', short: ['deploy'] },
-  validate: validateDeployment,
-})
-
-const statefulSetKind = objectKind({
-  ...workload,
-  schema: statefulSetSchema,
-  resource: { plural: 'statefulsets', singular: 'statefulset', short: ['sts'] },
-  validate: validateStatefulSet,
-})
-
-const daemonSetKind = objectKind({
-  ...workload,
-  schema: daemonSetSchema,
-  resource: { plural: 'daemonsets', singular: 'daemonset', short: ['ds'] },
-  validate: validateDaemonSet,
-})
-
-const jobKind = objectKind({
-  ...workload,
-  schema: jobSchema,
-  resource: { plural: 'jobs', singular: 'job', short: [] },
-  validate: validateJob,
-})
-
-const cronJobKind = objectKind({
-  ...workload,
-  schema: cronJobSchema,
-  resource: { plural: 'cronjobs', singular: 'cronjob', short: ['cj'] },
-  validate: validateCronJob,
-})
-
 /**
  * The kinds of objects that pods refer to or are made from: each is a document of its own beside the pods. Decoding, the sources, the
  * last good copies and what is shown go by this table, so that a kind is added by its entry and the file of its name.
  */
 export const objectKinds = {
-  ConfigMap: configMapKind,
-  Secret: secretKind,
-  PersistentVolumeClaim: persistentVolumeClaimKind,
-  Service: serviceKind,
-  RuntimeClass: runtimeClassKind,
-  PriorityClass: priorityClassKind,
-  Deployment: deploymentKind,
-  StatefulSet: statefulSetKind,
-  DaemonSet: daemonSetKind,
-  Job: jobKind,
-  CronJob: cronJobKind,
+  ConfigMap: objectKind({
+    schema: configMapSchema,
+    scope: 'Namespaced',
+    isPerSource: true,
+    validate: validateConfigMap,
+  }),
+  Secret: objectKind({
+    schema: secretSchema,
+    scope: 'Namespaced',
+    isPerSource: true,
+    isSecret: true,
+    validate: validateSecret,
+  }),
+  PersistentVolumeClaim: objectKind({
+    schema: persistentVolumeClaimSchema,
+    scope: 'Namespaced',
+    isPerSource: false,
+    validate: ({ spec }, issues) => validateClaimSpec(spec, issues.of('spec')),
+  }),
+  Service: objectKind({
+    schema: serviceSchema,
+    scope: 'Namespaced',
+    isPerSource: true,
+    validate: validateService,
+  }),
+  RuntimeClass: objectKind({
+    schema: runtimeClassSchema,
+    scope: 'Cluster',
+    isPerSource: false,
+    validate: validateRuntimeClass,
+  }),
+  PriorityClass: objectKind({
+    schema: priorityClassSchema,
+    scope: 'Cluster',
+    isPerSource: false,
+    validate: validatePriorityClass,
+  }),
+  Deployment: objectKind({
+    ...workload,
+    schema: deploymentSchema,
+    validate: validateDeployment,
+  }),
+  StatefulSet: objectKind({
+    ...workload,
+    schema: statefulSetSchema,
+    validate: validateStatefulSet,
+  }),
+  DaemonSet: objectKind({
+    ...workload,
+    schema: daemonSetSchema,
+    validate: validateDaemonSet,
+  }),
+  Job: objectKind({
+    ...workload,
+    schema: jobSchema,
+    validate: validateJob,
+  }),
+  CronJob: objectKind({
+    ...workload,
+    schema: cronJobSchema,
+    validate: validateCronJob,
+  }),
 } as const
 
 export type ObjectKind = keyof typeof objectKinds
@@ -617,7 +582,6 @@ function rbacKind(name: string, fields: Fields): KeptKindEntry {
     schema: kindSchema(`${rbac}/v1`, name, fields),
     idleGroup: rbac,
     nameRule: pathSegment,
-    validate: () => {},
   }
 }
 
@@ -629,7 +593,7 @@ interface KeptKindEntry {
   /** By default that of most objects. */
   readonly nameRule?: NameRule
   /** Kubernetes' validation beyond the schema; metadata is validated already. */
-  readonly validate: (manifest: JsonObject, issues: Issues) => void
+  readonly validate?: (manifest: JsonObject, issues: Issues) => void
 }
 
 /**
@@ -638,7 +602,7 @@ interface KeptKindEntry {
  */
 export const keptKinds = {
   Lease: { schema: leaseSchema, validate: validateLease },
-  PodTemplate: { schema: podTemplateSchema, validate: () => {} },
+  PodTemplate: { schema: podTemplateSchema },
   ServiceAccount: {
     schema: kindSchema('v1', 'ServiceAccount', {
       secrets: anyList,
@@ -655,7 +619,6 @@ export const keptKinds = {
   PodDisruptionBudget: {
     schema: kindSchema('policy/v1', 'PodDisruptionBudget', { spec: anyMap, status: anyMap }),
     idleGroup: 'policy',
-    validate: () => {},
   },
   // What uses them is refused or left out, by its own kind.
   StorageClass: {
@@ -669,12 +632,10 @@ export const keptKinds = {
       allowedTopologies: anyList,
     }),
     idleGroup: 'storage.k8s.io',
-    validate: () => {},
   },
   IngressClass: {
     schema: kindSchema('networking.k8s.io/v1', 'IngressClass', { spec: anyMap }),
     idleGroup: 'networking.k8s.io',
-    validate: () => {},
   },
   CustomResourceDefinition: {
     schema: kindSchema('apiextensions.k8s.io/v1', 'CustomResourceDefinition', {
@@ -682,7 +643,6 @@ export const keptKinds = {
       status: anyMap,
     }),
     idleGroup: 'apiextensions.k8s.io',
-    validate: () => {},
   },
 } as const satisfies Record<string, KeptKindEntry>
 

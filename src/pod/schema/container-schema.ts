@@ -1,3 +1,4 @@
+import { constants } from 'node:os'
 import {
   bool,
   defaulted,
@@ -20,73 +21,19 @@ import {
 } from './types.ts'
 import type { Infer } from './types.ts'
 
+const realTime = (first: string, count: number): readonly string[] => [
+  first.slice(0, -1),
+  ...Array.from({ length: count }, (_, index) => `${first}${index + 1}`),
+]
+
 /** A signal of Linux as Kubernetes names it (`pkg/apis/core/validation`, supportedStopSignalsLinux, 1.36). */
 const stopSignal = oneOfOrNone(
-  'SIGABRT',
-  'SIGALRM',
-  'SIGBUS',
-  'SIGCHLD',
-  'SIGCLD',
-  'SIGCONT',
-  'SIGFPE',
-  'SIGHUP',
-  'SIGILL',
-  'SIGINT',
-  'SIGIO',
-  'SIGIOT',
-  'SIGKILL',
-  'SIGPIPE',
-  'SIGPOLL',
-  'SIGPROF',
-  'SIGPWR',
-  'SIGQUIT',
-  'SIGRTMAX',
-  'SIGRTMAX-1',
-  'SIGRTMAX-10',
-  'SIGRTMAX-11',
-  'SIGRTMAX-12',
-  'SIGRTMAX-13',
-  'SIGRTMAX-14',
-  'SIGRTMAX-2',
-  'SIGRTMAX-3',
-  'SIGRTMAX-4',
-  'SIGRTMAX-5',
-  'SIGRTMAX-6',
-  'SIGRTMAX-7',
-  'SIGRTMAX-8',
-  'SIGRTMAX-9',
-  'SIGRTMIN',
-  'SIGRTMIN+1',
-  'SIGRTMIN+10',
-  'SIGRTMIN+11',
-  'SIGRTMIN+12',
-  'SIGRTMIN+13',
-  'SIGRTMIN+14',
-  'SIGRTMIN+15',
-  'SIGRTMIN+2',
-  'SIGRTMIN+3',
-  'SIGRTMIN+4',
-  'SIGRTMIN+5',
-  'SIGRTMIN+6',
-  'SIGRTMIN+7',
-  'SIGRTMIN+8',
-  'SIGRTMIN+9',
-  'SIGSEGV',
-  'SIGSTKFLT',
-  'SIGSTOP',
-  'SIGSYS',
-  'SIGTERM',
-  'SIGTRAP',
-  'SIGTSTP',
-  'SIGTTIN',
-  'SIGTTOU',
-  'SIGURG',
-  'SIGUSR1',
-  'SIGUSR2',
-  'SIGVTALRM',
-  'SIGWINCH',
-  'SIGXCPU',
-  'SIGXFSZ',
+  ...[
+    ...Object.keys(constants.signals),
+    'SIGCLD',
+    ...realTime('SIGRTMIN+', 15),
+    ...realTime('SIGRTMAX-', 14),
+  ].toSorted(),
 )
 
 /** `windowsOptions` of a pod and of its containers. */
@@ -167,7 +114,7 @@ export const envVarSourceSchema = object('EnvVarSource', {
   fileKeyRef: optional(fileKeySelectorSchema),
 })
 
-export const envVarSchema = object('EnvVar', {
+const envVarSchema = object('EnvVar', {
   name: required(string),
   value: defaulted(string, ''),
   valueFrom: optional(envVarSourceSchema),
@@ -175,7 +122,7 @@ export const envVarSchema = object('EnvVar', {
 
 const wholeObject = { name: defaulted(string, ''), optional: defaulted(bool, false) } as const
 
-export const envFromSourceSchema = object('EnvFromSource', {
+const envFromSourceSchema = object('EnvFromSource', {
   prefix: defaulted(string, ''),
   configMapRef: optional(object('ConfigMapEnvSource', wholeObject)),
   secretRef: optional(object('SecretEnvSource', wholeObject)),
@@ -207,7 +154,7 @@ const tcpSocketActionSchema = object('TCPSocketAction', {
   host: optional(string),
 })
 
-export const probeSchema = object('Probe', {
+const probeSchema = object('Probe', {
   exec: optional(execActionSchema),
   httpGet: optional(httpGetActionSchema),
   tcpSocket: optional(tcpSocketActionSchema),
@@ -230,7 +177,7 @@ export const lifecycleHandlerSchema = object('LifecycleHandler', {
   sleep: optional(object('SleepAction', { seconds: requiredOrZero(int64) })),
 })
 
-export const lifecycleSchema = object('Lifecycle', {
+const lifecycleSchema = object('Lifecycle', {
   postStart: optional(lifecycleHandlerSchema),
   preStop: optional(lifecycleHandlerSchema),
   stopSignal: optional(
@@ -286,7 +233,7 @@ const subPathNote =
   '(`CreateContainerConfigError`) until the file is there, where a kubelet makes a directory that stays in the way of the ' +
   'file; of what is `optional` and absent it gets an empty directory, and the file when it starts again'
 
-export const volumeMountSchema = object('VolumeMount', {
+const volumeMountSchema = object('VolumeMount', {
   name: required(string),
   readOnly: defaulted(bool, false),
   recursiveReadOnly: optional(

@@ -1,7 +1,5 @@
 /* Problems with fields, in the words of Kubernetes' field errors. */
 import { isWholeQuantity } from '../values/quantity.ts'
-import { conforms } from './types.ts'
-import type { AnyType, Infer } from './types.ts'
 
 /** The path of a field in its document: keys and list indexes from the top. */
 export type FieldPath = readonly (string | number)[]
@@ -173,14 +171,6 @@ export class Issues {
     const place = near && { near: near.path }
     this.problems.push({ severity: 'error', path: this.path, reason, message, ...more, ...place })
   }
-}
-
-/**
- * A field that the static type has only once it is supported: its rules apply as soon as the schema accepts it.
- */
-export function fieldOf<T extends AnyType>(owner: object, key: string, type: T): Infer<T> | undefined {
-  const value: unknown = new Map<string, unknown>(Object.entries(owner)).get(key)
-  return value !== undefined && conforms(type, value) ? value : undefined
 }
 
 /** As Kubernetes writes it: `spec.containers[0].image`; keys of maps are in brackets. */

@@ -71,14 +71,14 @@ export const podSecurityContextSchema = object('PodSecurityContext', {
   ),
 })
 
-export const hostAliasSchema = object('HostAlias', {
+const hostAliasSchema = object('HostAlias', {
   ip: required(string),
   hostnames: defaulted(list(string), []),
 })
 
 const oneLineNote = 'no line breaks and other control characters'
 
-export const podDNSConfigSchema = object('PodDNSConfig', {
+const podDNSConfigSchema = object('PodDNSConfig', {
   nameservers: defaulted(list(string), []),
   searches: defaulted(list(string), []),
   options: defaulted(

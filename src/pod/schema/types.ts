@@ -72,8 +72,6 @@ export interface Field<
 
 export type Fields = Readonly<Record<string, Field>>
 
-type Static<T extends AnyType> = NonNullable<T['_type']>
-
 type Keys<F extends Fields, P extends string> = {
   [K in keyof F]: F[K]['presence'] extends P ? K : never
 }[keyof F]
@@ -85,7 +83,7 @@ type InferFields<F extends Fields> = {
 }
 
 /** The static type of a decoded, defaulted value of the schema type `T`. */
-export type Infer<T extends AnyType> = Static<T>
+export type Infer<T extends AnyType> = NonNullable<T['_type']>
 
 export const string: ScalarType<string> = { kind: 'string' }
 export const dateTime: ScalarType<string> = { kind: 'string', format: 'date-time' }
@@ -108,11 +106,11 @@ export function oneOfOrNone<const V extends readonly string[]>(...values: V): Sc
   return { kind: 'string', values, isPointer: true }
 }
 
-export function list<T extends AnyType>(item: T): ListType<Static<T>> {
+export function list<T extends AnyType>(item: T): ListType<Infer<T>> {
   return { kind: 'list', item }
 }
 
-export function map<T extends AnyType>(value: T): MapType<Static<T>> {
+export function map<T extends AnyType>(value: T): MapType<Infer<T>> {
   return { kind: 'map', value }
 }
 
@@ -125,26 +123,26 @@ function supported(note: string | undefined): Support {
   return note === undefined ? { kind: 'supported' } : { kind: 'supported', note }
 }
 
-export function required<T extends AnyType>(type: T, note?: string): Field<Static<T>, 'required'> {
+export function required<T extends AnyType>(type: T, note?: string): Field<Infer<T>, 'required'> {
   return { type, presence: 'required', support: supported(note) }
 }
 
 /** A field that the API calls required and reads as its zero value where it is left out. */
-export function requiredOrZero<T extends AnyType>(type: T): Field<Static<T>, 'required'> {
+export function requiredOrZero<T extends AnyType>(type: T): Field<Infer<T>, 'required'> {
   return { ...required(type), absentIsZero: true }
 }
 
 /** An optional field without a default. */
-export function optional<T extends AnyType>(type: T, note?: string): Field<Static<T>, 'optional'> {
+export function optional<T extends AnyType>(type: T, note?: string): Field<Infer<T>, 'optional'> {
   return { type, presence: 'optional', support: supported(note) }
 }
 
 /** An optional field with the API's default. */
 export function defaulted<T extends AnyType>(
   type: T,
-  value: Static<T>,
+  value: Infer<T>,
   note?: string,
-): Field<Static<T>, 'defaulted'> {
+): Field<Infer<T>, 'defaulted'> {
   return { type, presence: 'defaulted', value, support: supported(note) }
 }
 
@@ -207,18 +205,15 @@ function fillObject(fields: Fields, value: { readonly [key: string]: Json }): Re
 }
 
 /** Whether a value is what the schema's static type says; it may hold more. */
-export function conforms<T extends AnyType>(type: T, value: unknown): value is Infer<T> {
-  return matches(type, value)
-}
-
-function matches(type: AnyType, value: unknown): boolean {
+export function conforms<T extends AnyType>(type: T, value: unknown): value is Infer<T>
+export function conforms(type: AnyType, value: unknown): boolean {
   switch (type.kind) {
     case 'object':
       return isJsonObject(value) && fieldsMatch(type.fields, value)
     case 'list':
-      return Array.isArray(value) && value.every((item) => matches(type.item, item))
+      return Array.isArray(value) && value.every((item) => conforms(type.item, item))
     case 'map':
-      return isJsonObject(value) && Object.values(value).every((item) => matches(type.value, item))
+      return isJsonObject(value) && Object.values(value).every((item) => conforms(type.value, item))
     case 'int32':
     case 'int64':
       return Number.isInteger(value)
@@ -240,7 +235,7 @@ function fieldsMatch(fields: Fields, value: Readonly<Record<string, unknown>>): 
     const given = value[key]
     if (field.presence === 'absent') return true
     if (given === undefined) return field.presence === 'optional'
-    return matches(field.type, given)
+    return conforms(field.type, given)
   })
 }
 

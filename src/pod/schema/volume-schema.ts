@@ -274,12 +274,12 @@ const keyItems = {
   optional: defaulted(bool, false),
 } as const
 
-export const secretVolumeSchema = object('SecretVolumeSource', {
+const secretVolumeSchema = object('SecretVolumeSource', {
   secretName: defaulted(string, ''),
   ...keyItems,
 })
 
-export const configMapVolumeSchema = object('ConfigMapVolumeSource', {
+const configMapVolumeSchema = object('ConfigMapVolumeSource', {
   name: defaulted(string, ''),
   ...keyItems,
 })
@@ -306,17 +306,17 @@ const volumeProjectionSchema = object('VolumeProjection', {
   ...refusedProjectionFields,
 })
 
-export const downwardAPIVolumeSchema = object('DownwardAPIVolumeSource', {
+const downwardAPIVolumeSchema = object('DownwardAPIVolumeSource', {
   items: defaulted(list(downwardAPIFileSchema), []),
   defaultMode: defaulted(int32, 0o644),
 })
 
-export const projectedVolumeSchema = object('ProjectedVolumeSource', {
+const projectedVolumeSchema = object('ProjectedVolumeSource', {
   sources: defaulted(list(volumeProjectionSchema), []),
   defaultMode: defaulted(int32, 0o644),
 })
 
-export const claimVolumeSchema = object('PersistentVolumeClaimVolumeSource', {
+const claimVolumeSchema = object('PersistentVolumeClaimVolumeSource', {
   claimName: required(string),
   readOnly: defaulted(bool, false),
 })

@@ -1,4 +1,3 @@
-import { securityContextSchema } from '../schema/container-schema.ts'
 import type {
   ContainerPort,
   ContainerSpec,
@@ -6,10 +5,8 @@ import type {
   Probe,
   VolumeMount,
 } from '../schema/container-schema.ts'
-import { fieldOf } from '../schema/issues.ts'
 import type { Issues } from '../schema/issues.ts'
 import type { PodSpec } from '../schema/pod-schema.ts'
-import { string } from '../schema/types.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 import { dnsLabel, httpHeaderName, ipAddress, portName } from './name-rules.ts'
 import { localPath } from './path-rules.ts'
@@ -17,7 +14,7 @@ import { validateEnv } from './validate-env.ts'
 import { validateResources } from './validate-resources.ts'
 import { validateSecurityContext } from './validate-security-context.ts'
 
-const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
+export const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 
 /** A pod's volumes by their names. */
 export type VolumesByName = ReadonlyMap<string, VolumeSpec>
@@ -52,7 +49,7 @@ export function validateContainer(
   }
   const signal = container.lifecycle?.stopSignal
   if (signal !== undefined) validateStopSignal(signal, spec.os?.name, issues.of('lifecycle', 'stopSignal'))
-  const securityContext = fieldOf(container, 'securityContext', securityContextSchema)
+  const { securityContext } = container
   if (securityContext !== undefined) {
     validateSecurityContext(securityContext, spec, issues.of('securityContext'))
   }
@@ -97,14 +94,11 @@ function validateMounts(
       at.of('mountPath').invalid(mount.mountPath, 'must be unique')
     }
     mountPaths.add(mount.mountPath)
-    const subPath = fieldOf(mount, 'subPath', string)
-    if (subPath !== undefined && subPath !== '') {
-      localPath(subPath, issues.of('subPath'), at.of('subPath'))
-    }
+    const { subPath = '', subPathExpr = '' } = mount
+    if (subPath !== '') localPath(subPath, issues.of('subPath'), at.of('subPath'))
     validatePropagation(mount, securityContext?.privileged === true, issues, at)
-    const subPathExpr = fieldOf(mount, 'subPathExpr', string)
-    if (subPathExpr === undefined || subPathExpr === '') continue
-    if (subPath !== undefined && subPath !== '') {
+    if (subPathExpr === '') continue
+    if (subPath !== '') {
       at.of('subPathExpr').invalid(subPathExpr, 'subPathExpr and subPath are mutually exclusive')
     }
     localPath(subPathExpr, issues.of('subPathExpr'), at.of('subPathExpr'))
@@ -159,10 +153,8 @@ const probeNumbers = [
 
 type Handler = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'>
 
-export type ProbeKind = 'livenessProbe' | 'readinessProbe' | 'startupProbe'
-
 /** Source: pkg/apis/core/validation (validateProbe, validateLivenessProbe, …), 1.36. */
-function validateProbe(kind: ProbeKind, probe: Probe, issues: Issues): void {
+function validateProbe(kind: (typeof probeKinds)[number], probe: Probe, issues: Issues): void {
   validateHandler(probe, ['exec', 'httpGet', 'tcpSocket', 'grpc'], issues)
   for (const field of probeNumbers) issues.of(field).range(probe[field], 0)
   if (kind !== 'readinessProbe' && probe.successThreshold !== 1) {

@@ -1,10 +1,8 @@
 import type { Issues } from '../schema/issues.ts'
 import type { ContainerSpec, EnvVar } from '../schema/container-schema.ts'
-import { envFromSourceSchema, envVarSourceSchema } from '../schema/container-schema.ts'
+import { envVarSourceSchema } from '../schema/container-schema.ts'
 import type { Infer } from '../schema/types.ts'
-import { list } from '../schema/types.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
-import { fieldOf } from '../schema/issues.ts'
 import { configMapKey, dnsLabel, dnsSubdomain, envVarName, qualifiedName } from './name-rules.ts'
 import { cleanPath } from '../../base/text.ts'
 import { noBacksteps } from './path-rules.ts'
@@ -44,8 +42,7 @@ export function validateEnv(
     const file = variable.valueFrom?.fileKeyRef
     if (file !== undefined) validateFileKey(file, volumes, at.of('valueFrom', 'fileKeyRef'))
   }
-  const envFrom = fieldOf(container, 'envFrom', list(envFromSourceSchema)) ?? []
-  for (const [index, { prefix, configMapRef, secretRef }] of envFrom.entries()) {
+  for (const [index, { prefix, configMapRef, secretRef }] of container.envFrom.entries()) {
     const at = issues.of('envFrom', index)
     at.of('prefix').optionalName(prefix, envVarName)
     const refs = { configMapRef, secretRef }
@@ -58,7 +55,7 @@ export function validateEnv(
 
 function validateVariable(variable: EnvVar, issues: Issues): void {
   issues.of('name').requiredName(variable.name, envVarName)
-  const source = fieldOf(variable, 'valueFrom', envVarSourceSchema)
+  const source = variable.valueFrom
   if (source === undefined) return
   const at = issues.of('valueFrom')
   validateSource(source, at)

@@ -1,17 +1,16 @@
 import { listOrEmpty, objectOrEmpty, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
-import { fieldOf, Issues } from '../schema/issues.ts'
+import { Issues } from '../schema/issues.ts'
 import type { FieldProblem } from '../schema/issues.ts'
-import { hostAliasSchema, podDNSConfigSchema, podSecurityContextSchema } from '../schema/pod-schema.ts'
-import type { Pod, PodSpec } from '../schema/pod-schema.ts'
+import { allContainers } from '../schema/pod-resources.ts'
+import type { Pod, PodDnsConfig, PodSpec } from '../schema/pod-schema.ts'
 import { tolerationSchema } from '../schema/scheduling-schema.ts'
 import { list, readAs } from '../schema/types.ts'
-import type { Infer } from '../schema/types.ts'
 import { normalSysctl, sysctlNamespace } from '../values/kernel-names.ts'
 import { dnsLabel, dnsSubdomain, dnsSubdomainWithUnderscore, ipAddress, oneLine } from './name-rules.ts'
 import { localPath } from './path-rules.ts'
-import { validateContainer } from './validate-container.ts'
+import { probeKinds, validateContainer } from './validate-container.ts'
 import { validateClusterMetadata, validateMetadata } from './validate-metadata.ts'
 import { validateOverhead, validatePodResources } from './validate-resources.ts'
 import { validateScheduling, validateTolerations } from './validate-scheduling.ts'
@@ -19,7 +18,6 @@ import { validatePodSecurityContext, validateSysAdmin } from './validate-securit
 import { validateVolumes } from './validate-volumes.ts'
 import { validateWindows } from './validate-windows.ts'
 
-const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 const lists = ['initContainers', 'containers', 'ephemeralContainers'] as const
 
 /**
@@ -41,8 +39,8 @@ export function validatePod(
   validateAnnotations(pod, { nodeName: given['nodeName'] }, root.of('metadata', 'annotations'))
   validateScheduling(given, issues)
   validateWindows(given, issues)
-  validateSpec(pod.spec, issues)
   const { spec } = pod
+  validateSpec(spec, issues)
   const volumes = validateVolumes(spec.volumes, issues.of('volumes'), {
     given: listOrEmpty(given['volumes']),
     faulty: faultyVolumes(checked),
@@ -54,11 +52,10 @@ export function validatePod(
       validateContainer(container, { spec, volumes }, issues.of(list, index))
     }
   }
-  pod.spec.initContainers.forEach((container, index) => {
+  for (const [index, container] of spec.initContainers.entries())
     validateInitContainer(container, issues.of('initContainers', index))
-  })
-  validateEphemeralContainers(pod.spec, issues.of('ephemeralContainers'))
-  validateHostPorts(pod.spec, issues)
+  validateEphemeralContainers(spec, issues.of('ephemeralContainers'))
+  validateHostPorts(spec, issues)
   return issues.problems
 }
 
@@ -80,10 +77,7 @@ function faultyVolumes(checked: readonly FieldProblem[]): ReadonlySet<string | n
 function validateSpec(spec: PodSpec, issues: Issues): void {
   if (spec.containers.length === 0) issues.of('containers').required()
   issues.of('activeDeadlineSeconds').range(spec.activeDeadlineSeconds, 1, 2 ** 31 - 1)
-  for (const field of ['hostname', 'subdomain'] as const) {
-    const value = spec[field]
-    issues.of(field).optionalName(value, dnsLabel)
-  }
+  for (const field of ['hostname', 'subdomain'] as const) issues.of(field).optionalName(spec[field], dnsLabel)
   if (spec.os !== undefined) validateOs(spec.os.name, issues.of('os'))
   if (spec.hostPID && spec.shareProcessNamespace) {
     const at = issues.of('securityContext', 'shareProcessNamespace')
@@ -108,7 +102,7 @@ function validateSpec(spec: PodSpec, issues: Issues): void {
   validateNetwork(spec, issues)
   validatePodResources(spec, issues.of('resources'))
   validateOverhead(spec.overhead, issues.of('overhead'), issues.of('overhead'))
-  const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)
+  const { securityContext } = spec
   if (securityContext !== undefined) {
     validatePodSecurityContext(securityContext, spec, issues.of('securityContext'))
     validateHostSysctls(spec, issues)
@@ -262,8 +256,9 @@ function isInt32(text: string): boolean {
 
 /** The names of containers with an AppArmor profile of their own. */
 function confinedContainers(spec: Pod['spec']): ReadonlySet<string> {
-  const all = [...spec.containers, ...spec.initContainers, ...spec.ephemeralContainers]
-  const confined = all.filter(({ securityContext }) => securityContext?.appArmorProfile !== undefined)
+  const confined = allContainers(spec).filter(
+    ({ securityContext }) => securityContext?.appArmorProfile !== undefined,
+  )
   return new Set(confined.map(({ name }) => name))
 }
 
@@ -275,7 +270,7 @@ const longestHostname = 64
 
 /** Names and name servers. Source: pkg/apis/core/validation (validatePodDNSConfig, ValidateHostAliases), 1.36. */
 function validateNetwork(spec: PodSpec, issues: Issues): void {
-  const dnsConfig = fieldOf(spec, 'dnsConfig', podDNSConfigSchema)
+  const { dnsConfig } = spec
   if (spec.dnsPolicy === 'None' && dnsConfig === undefined) {
     const detail = 'must provide `dnsConfig` when `dnsPolicy` is None'
     issues.of('dnsConfig').required(detail)
@@ -283,9 +278,8 @@ function validateNetwork(spec: PodSpec, issues: Issues): void {
     const detail = 'must provide at least one DNS nameserver when `dnsPolicy` is None'
     issues.of('dnsConfig', 'nameservers').required(detail)
   } else if (dnsConfig !== undefined) validateDnsConfig(dnsConfig, issues.of('dnsConfig'))
-  const aliases = fieldOf(spec, 'hostAliases', list(hostAliasSchema)) ?? []
   validateHostnameOverride(spec, issues)
-  for (const [index, { ip, hostnames }] of aliases.entries()) {
+  for (const [index, { ip, hostnames }] of spec.hostAliases.entries()) {
     const at = issues.of('hostAliases', index)
     at.of('ip').name(ip, ipAddress)
     for (const [position, name] of hostnames.entries()) {
@@ -305,10 +299,7 @@ function validateHostnameOverride(spec: PodSpec, issues: Issues): void {
   at.name(hostnameOverride, dnsSubdomain)
 }
 
-function validateDnsConfig(
-  { nameservers, searches, options }: Infer<typeof podDNSConfigSchema>,
-  issues: Issues,
-): void {
+function validateDnsConfig({ nameservers, searches, options }: PodDnsConfig, issues: Issues): void {
   if (nameservers.length > maxNameservers) {
     const detail = `must not have more than ${maxNameservers} nameservers`
     issues.of('nameservers').invalid(nameservers, detail)

@@ -2,17 +2,10 @@ import { objectOrEmpty } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import { cleanPath } from '../../base/text.ts'
 import type { keyToPathSchema } from '../schema/container-schema.ts'
-import { fieldOf } from '../schema/issues.ts'
 import type { Issues } from '../schema/issues.ts'
 import { isPositive } from '../schema/pod-resources.ts'
 import type { Infer } from '../schema/types.ts'
-import {
-  configMapVolumeSchema,
-  downwardAPIVolumeSchema,
-  projectedVolumeSchema,
-  refusedVolumeFields,
-  secretVolumeSchema,
-} from '../schema/volume-schema.ts'
+import { refusedVolumeFields } from '../schema/volume-schema.ts'
 import type { ClaimSpec, downwardAPIFileSchema, VolumeSpec } from '../schema/volume-schema.ts'
 import { compareQuantities } from '../values/quantity.ts'
 import { dnsLabel, dnsSubdomain } from './name-rules.ts'
@@ -138,7 +131,7 @@ function validateSource(
   }
 }
 
-type Projection = Infer<typeof projectedVolumeSchema>['sources'][number]
+type ProjectedVolume = NonNullable<VolumeSpec['projected']>
 
 const maxMode = 0o777
 
@@ -146,27 +139,23 @@ const maxMode = 0o777
  * Volumes that podd fills with files: configMap, secret, downwardAPI, projected. Source: pkg/apis/core/validation
  * (validateConfigMapVolumeSource and its neighbours), 1.36.
  */
-function validateVolumeFiles(volume: VolumeSpec, issues: Issues): void {
-  const configMap = fieldOf(volume, 'configMap', configMapVolumeSchema)
+function validateVolumeFiles(
+  { configMap, secret, downwardAPI: downward, projected }: VolumeSpec,
+  issues: Issues,
+): void {
   if (configMap !== undefined) validateKeys(configMap, configMap.name, 'name', issues.of('configMap'))
-  const secret = fieldOf(volume, 'secret', secretVolumeSchema)
   if (secret !== undefined) {
     validateKeys(secret, secret.secretName, 'secretName', issues.of('secret'))
   }
-  const downward = fieldOf(volume, 'downwardAPI', downwardAPIVolumeSchema)
   if (downward !== undefined) {
     const at = issues.of('downwardAPI')
     validateMode(downward.defaultMode, at.of('defaultMode'))
     validateDownwardFiles(downward.items, at)
   }
-  const projected = fieldOf(volume, 'projected', projectedVolumeSchema)
   if (projected !== undefined) validateProjected(projected, issues.of('projected'))
 }
 
-function validateProjected(
-  { sources, defaultMode }: Infer<typeof projectedVolumeSchema>,
-  issues: Issues,
-): void {
+function validateProjected({ sources, defaultMode }: ProjectedVolume, issues: Issues): void {
   validateMode(defaultMode, issues.of('defaultMode'))
   validatePlaces(sources, issues)
   for (const [index, source] of sources.entries()) {
@@ -183,7 +172,7 @@ function validateProjected(
 }
 
 /** No two sources write the same file, or a file where the other needs a directory. */
-function validatePlaces(sources: readonly Projection[], issues: Issues): void {
+function validatePlaces(sources: ProjectedVolume['sources'], issues: Issues): void {
   const places = new FilePlaces()
   const written = new Set<string>()
   for (const [index, source] of sources.entries()) {
