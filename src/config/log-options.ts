@@ -2,25 +2,34 @@ import { canonicalQuantity, quantityValue } from '../pod/values/quantity.ts'
 import { bad, ok, duration, integer, kubeletOption, poddOption } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 
-/** A size in bytes, written as a quantity (`10Mi`); a number below zero means none. */
-export const size: OptionType<number> = {
-  label: 'SIZE',
-  isOpen: true,
-  fromText: readSize,
-  fromFile: (json) =>
-    typeof json === 'string' || typeof json === 'number'
-      ? readSize(String(json))
-      : bad('must be a size such as 10Mi'),
-  format: (bytes) => canonicalSize(bytes),
+function sized<T>(
+  read: (text: string) => Decoded<T>,
+  words: string,
+  format: (value: T) => string,
+): OptionType<T> {
+  return {
+    label: 'SIZE',
+    isOpen: true,
+    fromText: read,
+    fromFile: (json) =>
+      typeof json === 'string' || typeof json === 'number' ? read(String(json)) : bad(words),
+    format,
+  }
 }
 
+const sizeWords = 'must be a size such as 10Mi'
+
+/** A size in bytes, written as a quantity (`10Mi`); a number below zero means none. */
+export const size = sized(readSize, sizeWords, formatSize)
+
 function readSize(text: string): Decoded<number> {
-  if (canonicalQuantity(text) === undefined) return bad('must be a size such as 10Mi')
+  if (canonicalQuantity(text) === undefined) return bad(sizeWords)
   const bytes = quantityValue(text)
   return bytes === 0 ? bad('must not be 0') : ok(bytes)
 }
 
-function canonicalSize(bytes: number): string {
+/** With the largest unit of which it is a whole number. */
+export function formatSize(bytes: number): string {
   const units = ['Ti', 'Gi', 'Mi', 'Ki']
   const at = units.findIndex((_, index) => bytes > 0 && bytes % 1024 ** (units.length - index) === 0)
   return at === -1 ? String(bytes) : `${bytes / 1024 ** (units.length - at)}${units[at]}`
@@ -29,22 +38,13 @@ function canonicalSize(bytes: number): string {
 /** A part of a disk, or a number of bytes; undefined for no limit. */
 export type LogTotal = { readonly percent: number } | { readonly bytes: number } | undefined
 
-/** A size, or a part of the disk (`10%`); a number below zero means no limit. */
-const sizeOrPercent: OptionType<LogTotal> = {
-  label: 'SIZE',
-  isOpen: true,
-  fromText: readTotal,
-  fromFile: (json) =>
-    typeof json === 'string' || typeof json === 'number'
-      ? readTotal(String(json))
-      : { kind: 'bad', message: totalWords },
-  format: (total) => {
-    if (total === undefined) return '-1'
-    return 'percent' in total ? `${total.percent}%` : canonicalSize(total.bytes)
-  },
-}
-
 const totalWords = 'must be a size such as 2Gi, or a part of the disk such as 10%'
+
+/** A size, or a part of the disk (`10%`); a number below zero means no limit. */
+const sizeOrPercent = sized<LogTotal>(readTotal, totalWords, (total) => {
+  if (total === undefined) return '-1'
+  return 'percent' in total ? `${total.percent}%` : formatSize(total.bytes)
+})
 
 function readTotal(text: string): Decoded<LogTotal> {
   const percent = /^(\d{1,3})%$/u.exec(text)?.[1]
@@ -53,8 +53,7 @@ function readTotal(text: string): Decoded<LogTotal> {
     return value >= 1 && value <= 100 ? ok({ percent: value }) : bad('must be from 1% to 100%')
   }
   const size = readSize(text)
-  if (size.kind === 'bad')
-    return canonicalQuantity(text) === undefined ? { kind: 'bad', message: totalWords } : size
+  if (size.kind === 'bad') return canonicalQuantity(text) === undefined ? bad(totalWords) : size
   return ok(size.value < 0 ? undefined : { bytes: size.value })
 }
 

@@ -1,6 +1,7 @@
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { parseQuantity, quantityValue } from '../pod/values/quantity.ts'
+import { formatSize } from './log-options.ts'
 import {
   bad,
   ok,
@@ -111,9 +112,7 @@ function readValue(text: string): Decoded<ThresholdValue> {
 
 function formatThreshold(value: ThresholdValue): string {
   if (value.kind === 'share') return `${Number((value.share * 100).toFixed(6))}%`
-  const units = ['Gi', 'Mi', 'Ki']
-  const at = units.findIndex((_, index) => value.amount % 1024 ** (units.length - index) === 0)
-  return at === -1 ? String(value.amount) : `${value.amount / 1024 ** (units.length - at)}${units[at]}`
+  return formatSize(value.amount)
 }
 
 function readPeriod(text: string): Decoded<number> {

@@ -214,9 +214,34 @@ function isOptionKey(key: string): key is OptionKey {
   return Object.hasOwn(options, key)
 }
 
-/** The defaults of all options. */
-export function defaultConfig(): PoddConfig {
-  return completeConfig({})
+/** One flag of `podd run` as it was written. */
+interface FlagValue {
+  /** Without its dashes. */
+  readonly flag: string
+  /** Empty for a switch that stands alone. */
+  readonly text: string
+}
+
+/**
+ * The values that flags give. Throws PoddError BAD_FLAG for the first one that is wrong; `warn` is called for values
+ * without effect.
+ */
+export function readConfigFlags(
+  flags: readonly FlagValue[],
+  warn: (message: string) => void = () => undefined,
+): Readonly<Partial<Record<OptionKey, unknown>>> {
+  const values: Partial<Record<OptionKey, unknown>> = {}
+  for (const { flag, text } of flags) {
+    const found = listOptions().find(([, option]) => option.flag === flag)
+    if (found === undefined) throw new PoddError('BAD_FLAG', `unknown flag --${flag}`)
+    const [key, option] = found
+    const decoded = option.type.fromText(text)
+    if (decoded.kind === 'bad') throw new PoddError('BAD_FLAG', `--${flag} ${decoded.message}`)
+    for (const warning of decoded.warnings ?? []) warn(`--${flag}: ${warning}`)
+    const merged = key in values ? option.type.merge?.(values[key], decoded.value) : undefined
+    values[key] = merged ?? decoded.value
+  }
+  return values
 }
 
 /** The config that has `values` (each of its option's type) where they are, and the defaults elsewhere. */

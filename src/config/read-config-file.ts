@@ -144,95 +144,58 @@ function isGoZero(json: Json): boolean {
   return json === '' || json === 0 || json === '0s' || json === '0'
 }
 
-/** Why fields of KubeletConfiguration have no effect. */
-const noServer = 'podd serves no kubelet API on the network'
-const noCluster = 'podd has no control plane'
-const noMetrics = 'podd has no such diagnostics'
-const notYet = 'this version of podd does not support it'
-const noNuma = 'podd does not place containers on CPUs or NUMA nodes'
-const noHost = "podd leaves the host's settings alone"
+/** Why fields of KubeletConfiguration have no effect, and which. */
+const ignoredBy: readonly (readonly [why: string, fields: string])[] = [
+  [
+    'podd serves no kubelet API on the network',
+    'enableServer port tlsCertFile tlsPrivateKeyFile tlsCipherSuites tlsCurvePreferences ' +
+      'tlsMinVersion rotateCertificates serverTLSBootstrap authentication authorization ' +
+      'enableDebuggingHandlers enableSystemLogHandler enableSystemLogQuery healthzPort ' +
+      'healthzBindAddress streamingConnectionIdleTimeout',
+  ],
+  [
+    'podd has no control plane',
+    'nodeStatusUpdateFrequency nodeStatusReportFrequency nodeStatusMaxImages ' +
+      'nodeLeaseDurationSeconds contentType kubeAPIQPS kubeAPIBurst registerNode registerWithTaints ' +
+      'providerID runOnce enableControllerAttachDetach configMapAndSecretChangeDetectionStrategy ' +
+      'clusterDNS clusterDomain eventRecordQPS eventBurst',
+  ],
+  [
+    'podd has no such diagnostics',
+    'enableContentionProfiling enableProfilingHandler enableDebugFlagsHandler ' +
+      'showHiddenMetricsForVersion volumeStatsAggPeriod tracing',
+  ],
+  ['podd logs JSON lines; logLevel sets the level', 'logging'],
+  ['podd has no feature gates', 'featureGates'],
+  [
+    'podd does not place containers on CPUs or NUMA nodes',
+    'cpuManagerPolicy cpuManagerPolicyOptions cpuManagerReconcilePeriod memoryManagerPolicy ' +
+      'topologyManagerPolicy topologyManagerScope topologyManagerPolicyOptions reservedSystemCPUs ' +
+      'reservedMemory',
+  ],
+  ['podd refuses pods with resource claims', 'draManagerReconcilePeriod'],
+  [
+    "podd leaves the host's settings alone",
+    'kubeletCgroups systemCgroups oomScoreAdj maxOpenFiles protectKernelDefaults ' +
+      'makeIPTablesUtilChains iptablesMasqueradeBit iptablesDropBit',
+  ],
+  ['podd runs on hosts with swap', 'failSwapOn'],
+  ['podd runs on both cgroup versions', 'failCgroupV1'],
+  ["the pod network is the runtime's", 'hairpinMode'],
+  ['podd has no volume plugins', 'volumePluginDir'],
+  ["each call to the runtime has the kubelet's default deadline", 'runtimeRequestTimeout'],
+  [
+    'this version of podd does not support it',
+    'kernelMemcgNotification cgroupsPerQOS qosReserved podsPerCore memoryThrottlingFactor ' +
+      'memoryReservationPolicy systemReservedCgroup kubeReservedCgroup enforceNodeAllocatable ' +
+      'localStorageCapacityIsolation userNamespaces',
+  ],
+]
 
 /**
  * The fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.36) that podd accepts with no effect,
  * and why. Each one in a file causes one warning.
  */
 export const ignoredKubeletFields: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    enableServer: noServer,
-    port: noServer,
-    tlsCertFile: noServer,
-    tlsPrivateKeyFile: noServer,
-    tlsCipherSuites: noServer,
-    tlsCurvePreferences: noServer,
-    tlsMinVersion: noServer,
-    rotateCertificates: noServer,
-    serverTLSBootstrap: noServer,
-    authentication: noServer,
-    authorization: noServer,
-    enableDebuggingHandlers: noServer,
-    enableSystemLogHandler: noServer,
-    enableSystemLogQuery: noServer,
-    healthzPort: noServer,
-    healthzBindAddress: noServer,
-    streamingConnectionIdleTimeout: noServer,
-    nodeStatusUpdateFrequency: noCluster,
-    nodeStatusReportFrequency: noCluster,
-    nodeStatusMaxImages: noCluster,
-    nodeLeaseDurationSeconds: noCluster,
-    contentType: noCluster,
-    kubeAPIQPS: noCluster,
-    kubeAPIBurst: noCluster,
-    registerNode: noCluster,
-    registerWithTaints: noCluster,
-    providerID: noCluster,
-    runOnce: noCluster,
-    enableControllerAttachDetach: noCluster,
-    configMapAndSecretChangeDetectionStrategy: noCluster,
-    clusterDNS: noCluster,
-    clusterDomain: noCluster,
-    eventRecordQPS: noCluster,
-    eventBurst: noCluster,
-    enableContentionProfiling: noMetrics,
-    enableProfilingHandler: noMetrics,
-    enableDebugFlagsHandler: noMetrics,
-    showHiddenMetricsForVersion: noMetrics,
-    volumeStatsAggPeriod: noMetrics,
-    tracing: noMetrics,
-    logging: 'podd logs JSON lines; logLevel sets the level',
-    featureGates: 'podd has no feature gates',
-    cpuManagerPolicy: noNuma,
-    cpuManagerPolicyOptions: noNuma,
-    cpuManagerReconcilePeriod: noNuma,
-    memoryManagerPolicy: noNuma,
-    topologyManagerPolicy: noNuma,
-    topologyManagerScope: noNuma,
-    topologyManagerPolicyOptions: noNuma,
-    reservedSystemCPUs: noNuma,
-    reservedMemory: noNuma,
-    draManagerReconcilePeriod: 'podd refuses pods with resource claims',
-    kubeletCgroups: noHost,
-    systemCgroups: noHost,
-    oomScoreAdj: noHost,
-    maxOpenFiles: noHost,
-    protectKernelDefaults: noHost,
-    makeIPTablesUtilChains: noHost,
-    iptablesMasqueradeBit: noHost,
-    iptablesDropBit: noHost,
-    failSwapOn: 'podd runs on hosts with swap',
-    failCgroupV1: 'podd runs on both cgroup versions',
-    hairpinMode: "the pod network is the runtime's",
-    volumePluginDir: 'podd has no volume plugins',
-    runtimeRequestTimeout: "each call to the runtime has the kubelet's default deadline",
-    kernelMemcgNotification: notYet,
-    cgroupsPerQOS: notYet,
-    qosReserved: notYet,
-    podsPerCore: notYet,
-    memoryThrottlingFactor: notYet,
-    memoryReservationPolicy: notYet,
-    systemReservedCgroup: notYet,
-    kubeReservedCgroup: notYet,
-    enforceNodeAllocatable: notYet,
-    localStorageCapacityIsolation: notYet,
-    userNamespaces: notYet,
-  }),
+  ignoredBy.flatMap(([why, fields]) => fields.split(' ').map((field) => [field, why] as const)),
 )

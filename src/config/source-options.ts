@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../base/json.ts'
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, objectOrEmpty } from '../base/json.ts'
 import { isLoopbackHost, showUrl } from '../base/http.ts'
 import { parseSigningKey } from '../base/minisign.ts'
 import { nearestName } from '../base/text.ts'
@@ -17,7 +17,7 @@ import {
   word,
   poddOption,
 } from './option-type.ts'
-import type { Headers, OptionType } from './option-type.ts'
+import type { Decoded, Headers, OptionType } from './option-type.ts'
 import { hostValues, textList, valueFiles } from './list-types.ts'
 
 /** The settings common to all sources of the list. */
@@ -86,11 +86,13 @@ const sourceList: OptionType<readonly SourceSetting[]> = {
     if (!Array.isArray(json)) return bad('must be a list of sources')
     const sources: SourceSetting[] = []
     for (const [index, entry] of json.entries()) {
-      const read = readSource(entry)
-      const which = isJsonObject(entry) && typeof entry['name'] === 'string' ? entry['name'] : `[${index}]`
-      if (typeof read === 'string') return bad(`${which}: ${read}`)
-      if (sources.some(({ name }) => name === read.name)) return bad(`has two sources named ${read.name}`)
-      sources.push(read)
+      const { name } = objectOrEmpty(entry)
+      const source = decoded(() => readSource(entry))
+      if (source.kind === 'bad')
+        return bad(`${typeof name === 'string' ? name : `[${index}]`}: ${source.message}`)
+      const { name: own } = source.value
+      if (sources.some((other) => other.name === own)) return bad(`has two sources named ${own}`)
+      sources.push(source.value)
     }
     return ok(sources)
   },
@@ -100,15 +102,18 @@ const sourceList: OptionType<readonly SourceSetting[]> = {
 /** Internal to this file: its message says what is wrong. */
 class BadSource extends Error {}
 
-/** The source, or what is wrong with it. */
-function readSource(entry: Json): SourceSetting | string {
-  if (!isJsonObject(entry)) return 'must be a mapping'
+function decoded<T>(read: () => T): Decoded<T> {
   try {
-    return 'url' in entry ? readUrl(entry) : readDirectory(entry)
+    return ok(read())
   } catch (error) {
-    if (error instanceof BadSource) return error.message
+    if (error instanceof BadSource) return bad(error.message)
     throw error
   }
+}
+
+function readSource(entry: Json): SourceSetting {
+  if (!isJsonObject(entry)) throw new BadSource('must be a mapping')
+  return 'url' in entry ? readUrl(entry) : readDirectory(entry)
 }
 
 function readDirectory(entry: JsonObject): DirectorySetting {
@@ -158,14 +163,11 @@ const reportType: OptionType<ReportSetting | undefined> = {
   fromText: onlyInFile,
   fromFile(json) {
     if (!isJsonObject(json)) return bad('must be a mapping: report: {url: https://fleet.example/report}')
-    try {
+    return decoded(() => {
       refuseUnknown(json, ['period', ...serverFields])
       const periodMs = read(json, 'period', duration(1000)) ?? 300_000
-      return ok({ ...readServer(json), periodMs })
-    } catch (error) {
-      if (error instanceof BadSource) return bad(error.message)
-      throw error
-    }
+      return { ...readServer(json), periodMs }
+    })
   },
   format: (report) => (report === undefined ? '' : showUrl(report.url)),
 }
@@ -206,11 +208,7 @@ function readImagePolicy(json: Json | undefined): ImagePolicy {
   if (!isJsonObject(json))
     throw new BadSource('imagePolicy must be a mapping: imagePolicy: {requireDigest: true}')
   refuseUnknown(json, ['requireDigest'], 'imagePolicy ')
-  try {
-    return { requireDigest: read(json, 'requireDigest', flag) ?? false }
-  } catch (error) {
-    throw error instanceof BadSource ? new BadSource(`imagePolicy.${error.message}`) : error
-  }
+  return { requireDigest: read(json, 'requireDigest', flag, 'imagePolicy.') ?? false }
 }
 
 function readHeaderFiles(json: Json | undefined): Readonly<Record<string, string>> {
@@ -238,12 +236,13 @@ function need<T>(entry: JsonObject, field: string, type: OptionType<T>): T {
   return value
 }
 
-function read<T>(entry: JsonObject, field: string, type: OptionType<T>): T | undefined {
+/** @param of where the entry stands */
+function read<T>(entry: JsonObject, field: string, type: OptionType<T>, of = ''): T | undefined {
   const json = entry[field]
   if (json === undefined || json === null) return undefined
-  const decoded = type.fromFile(json)
-  if (decoded.kind === 'bad') throw new BadSource(`${field} ${decoded.message}`)
-  return decoded.value
+  const found = type.fromFile(json)
+  if (found.kind === 'bad') throw new BadSource(`${of}${field} ${found.message}`)
+  return found.value
 }
 
 function refuseUnknown(entry: JsonObject, fields: readonly string[], of = ''): void {

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readConfigFile } from '../../src/config/read-config-file.ts'
-import { defaultConfig, listOptions } from '../../src/config/options.ts'
+import { completeConfig, listOptions } from '../../src/config/options.ts'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 
-const { rootDir, runDir, staticPodPath } = defaultConfig()
+const { rootDir, runDir, staticPodPath } = completeConfig({})
 const places = containerdPlaces(rootDir, runDir)
 
 function unit(name: string): string {

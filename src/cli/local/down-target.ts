@@ -2,8 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { DaemonPlaces, DaemonStatus } from '../../api/routes.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
-import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
-import { listOptions, options } from '../../config/options.ts'
+import { completeConfig, listOptions, options } from '../../config/options.ts'
 import type { OptionKey, PoddConfig } from '../../config/options.ts'
 import { apiSocketPath } from '../../config/places.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
@@ -12,7 +11,7 @@ import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
 import type { DownRequest, RunRequest, VerbContext } from '../arguments/verb.ts'
 import { formatProblem } from '../output/report-format.ts'
-import { configFlags, loadConfig } from './load-config.ts'
+import { loadConfig, readFlags } from './load-config.ts'
 
 const placeKeys = [
   'rootDir',
@@ -52,9 +51,7 @@ export async function findDownTarget(
   }
   // The default config file may be another podd's.
   const said =
-    args.value('config') === undefined
-      ? mergeConfig({}, readConfigFlags(optionFlags(args)))
-      : await loadUsableConfig(context)
+    args.value('config') === undefined ? completeConfig(readFlags(args)) : await loadUsableConfig(context)
   const hint =
     'Name either the socket or the directories; `env -u PODD_SOCKET podd down …` ignores the socket.'
   refuseDifferent(said, places, args, socketPath, hint, placeKeys)
@@ -131,12 +128,8 @@ async function loadUsableConfig({ args, usual, notify }: VerbContext): Promise<P
       })
     }
     for (const problem of errors) notify(`ignored: ${formatProblem(problem)}`)
-    return mergeConfig(values, readConfigFlags(optionFlags(args)))
+    return completeConfig({ ...values, ...readFlags(args) })
   }
-}
-
-function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
-  return args.flags.filter(({ flag }) => flag !== 'config' && configFlags.some(({ name }) => name === flag))
 }
 
 /**
@@ -171,7 +164,7 @@ export async function findBundleTarget(context: VerbContext): Promise<RunRequest
   refuseDifferent(config, places, args, socketPath, hint, ['rootDir', 'runDir'])
   if (isOfConfig) return { ...request, config: atPlaces(config, places) }
   // The default config file is another podd's.
-  const said = mergeConfig({}, readConfigFlags(optionFlags(args)))
+  const said = completeConfig(readFlags(args))
   return { config: atPlaces(said, places), configPath: undefined, warnings: [] }
 }
 

@@ -1,7 +1,6 @@
 import { systemClock } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { readBounded } from '../../base/read-bounded.ts'
-import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
 import { evictionOptionProblems, shutdownOptionProblems } from '../../config/node-options.ts'
 import {
   imageOptionProblems,
@@ -11,7 +10,7 @@ import {
 import type { ConfigFile } from '../../config/read-config-file.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Option } from '../../config/option-type.ts'
-import { listOptions } from '../../config/options.ts'
+import { completeConfig, listOptions, readConfigFlags } from '../../config/options.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { formatProblem } from '../output/report-format.ts'
 import type { RunRequest, HelpSection, VerbContext } from '../arguments/verb.ts'
@@ -62,11 +61,9 @@ function shownDefault({ defaultText, type, default: value }: Option<unknown>): s
  * lists every error of the file, or CONFIG_UNREADABLE.
  */
 export async function loadConfig({ args, usual }: Pick<VerbContext, 'args' | 'usual'>): Promise<RunRequest> {
-  const optionFlags = new Set(listOptions().flatMap(([, { flag }]) => flag ?? []))
   const warnings: Problem[] = []
-  const flags = readFlags(
-    args.flags.filter(({ flag }) => optionFlags.has(flag)),
-    (message) => warnings.push({ severity: 'warning', place: { path: 'the command line' }, message }),
+  const flags = readFlags(args, (message) =>
+    warnings.push({ severity: 'warning', place: { path: 'the command line' }, message }),
   )
   const named = args.value('config')
   const file = await readFileOf(named ?? usual.configPath, named !== undefined)
@@ -76,7 +73,7 @@ export async function loadConfig({ args, usual }: Pick<VerbContext, 'args' | 'us
       hint: 'docs/OPTIONS.md lists the fields.',
     })
   }
-  const config = mergeConfig(file?.values ?? {}, flags)
+  const config = completeConfig({ ...file?.values, ...flags })
   const [problem] = [
     ...evictionOptionProblems(config),
     ...imageOptionProblems(config),
@@ -96,9 +93,14 @@ export async function loadConfig({ args, usual }: Pick<VerbContext, 'args' | 'us
   }
 }
 
-function readFlags(flags: ParsedArguments['flags'], warn: (message: string) => void): ConfigFile['values'] {
+/** The settings that flags give, without the config file. Throws UsageError. */
+export function readFlags(args: ParsedArguments, warn?: (message: string) => void): ConfigFile['values'] {
+  const known = new Set(listOptions().flatMap(([, { flag }]) => flag ?? []))
   try {
-    return readConfigFlags(flags, warn)
+    return readConfigFlags(
+      args.flags.filter(({ flag }) => known.has(flag)),
+      warn,
+    )
   } catch (error) {
     throw new UsageError(errorMessage(error))
   }

@@ -11,7 +11,7 @@ import { PoddError } from '../../../src/base/errors.ts'
 import type { DaemonActions, DownRequest, RunRequest } from '../../../src/cli/arguments/verb.ts'
 import { verbHelp } from '../../../src/cli/help.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
-import { defaultConfig, listOptions } from '../../../src/config/options.ts'
+import { completeConfig, listOptions } from '../../../src/config/options.ts'
 import type { PoddConfig } from '../../../src/config/options.ts'
 import type { DoctorFinding } from '../../../src/decide/doctor/doctor-finding.ts'
 import { markRemoved } from '../../../src/logs/container-log-directories.ts'
@@ -1561,7 +1561,7 @@ describe('podd run, down and doctor', () => {
     expect((await podd(`run --config ${config} --run-dir /run/flag`, { daemon })).exitCode).toBe(3)
     expect(requests).toMatchObject([
       {
-        config: { ...defaultConfig(), maxPods: 5, runDir: '/run/flag' },
+        config: { ...completeConfig({}), maxPods: 5, runDir: '/run/flag' },
         configPath: config,
         warnings: [{ field: 'failSwapOn' }],
       },
@@ -1640,7 +1640,7 @@ docs/OPTIONS.md lists the fields.
       expect(outcome).toEqual({ exitCode: 0, stdout: '2 pods ended\n', stderr: '' })
       expect(requests).toMatchObject([
         {
-          config: { ...defaultConfig(), ...places },
+          config: { ...completeConfig({}), ...places },
           socketPath: rig.socketPath,
           graceSeconds: undefined,
           removesEnded: false,
@@ -1683,7 +1683,7 @@ docs/OPTIONS.md lists the fields.
       ['--config /dev/null', {}],
     ])('goes by the flags where nobody answers: %s', async (flags, named) => {
       expect((await down(flags, noSocket())).exitCode).toBe(0)
-      expect(requests).toMatchObject([{ config: { ...defaultConfig(), ...named } }])
+      expect(requests).toMatchObject([{ config: { ...completeConfig({}), ...named } }])
       expect(requests[0]?.socketPath).toBeUndefined()
     })
 
@@ -1698,7 +1698,7 @@ docs/OPTIONS.md lists the fields.
       expect((await podd('doctor', { daemon: { doctor } })).exitCode).toBe(0)
       const away = await callCli(['doctor', '--socket', noSocket()], { daemon: { doctor } })
       expect(away.stderr).toContain(`no daemon listens at ${noSocket()}`)
-      expect(looked).toEqual([{ ...defaultConfig(), ...places }, defaultConfig()])
+      expect(looked).toEqual([{ ...completeConfig({}), ...places }, completeConfig({})])
       expect(others).toEqual([{ isOther: true }, undefined])
     })
 
@@ -1715,14 +1715,14 @@ docs/OPTIONS.md lists the fields.
           places: { ...places, ...more, ...(staticPodPath !== undefined && { staticPodPath }) },
         }
         expect((await podd('doctor', { daemon: { doctor } })).exitCode).toBe(0)
-        expect(looked.pop()).toEqual({ ...defaultConfig(), ...places, ...more, staticPodPath })
+        expect(looked.pop()).toEqual({ ...completeConfig({}), ...places, ...more, staticPodPath })
       }
     })
 
     it('goes by the flags where the daemon is too old to say, if they do', async () => {
       rig.status = older
       expect((await down('--config /dev/null')).exitCode).toBe(0)
-      expect(requests).toMatchObject([{ config: defaultConfig(), socketPath: rig.socketPath }])
+      expect(requests).toMatchObject([{ config: completeConfig({}), socketPath: rig.socketPath }])
     })
 
     it('does nothing where the daemon is too old to say', async () => {
@@ -1765,7 +1765,7 @@ docs/OPTIONS.md lists the fields.
         stderr: `ignored: ${file}:3:1: maxPods: must be a whole number, not string "many"\n`,
       })
       expect(requests.map(({ config }) => config)).toEqual([
-        { ...defaultConfig(), rootDir: '/data', runDir: '/run/flag' },
+        { ...completeConfig({}), rootDir: '/data', runDir: '/run/flag' },
       ])
     })
 
@@ -1784,7 +1784,7 @@ docs/OPTIONS.md lists the fields.
 
     it('goes without the file when told to', async () => {
       const { requests } = await down(' --config /dev/null', 'rootDir: data')
-      expect(requests.map(({ config }) => config)).toEqual([defaultConfig()])
+      expect(requests.map(({ config }) => config)).toEqual([completeConfig({})])
     })
   })
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { mergeConfig } from '../../../src/config/config-flags.ts'
+import { completeConfig } from '../../../src/config/options.ts'
 import { keepPodLogsDir, savePodLogsDir } from '../../../src/control/node/logs.ts'
 
 let directory = ''
@@ -13,7 +13,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 const path = (name: string): string => join(directory, name)
 const keep = (logs: string) =>
-  keepPodLogsDir({ ...mergeConfig({}, {}), rootDir: path('root'), podLogsDir: path(logs) })
+  keepPodLogsDir({ ...completeConfig({}), rootDir: path('root'), podLogsDir: path(logs) })
 const save = (logs: string): void => savePodLogsDir(path('root'), path(logs), () => expect.unreachable())
 
 /** A pod with a directory of its own, and one that is gone, whose logs were kept. */

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { sameData } from '../../../src/base/json.ts'
 import type { OrphanCollector } from '../../../src/decide/node/plan-orphans.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { defaultConfig } from '../../../src/config/options.ts'
+import { completeConfig } from '../../../src/config/options.ts'
 import type { PoddConfig } from '../../../src/config/options.ts'
 import type { LogFields } from '../../../src/base/logger.ts'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
@@ -329,7 +329,7 @@ export class PodRig {
 
   #systemEnv(): SystemEnv {
     const { clock, fake } = this
-    const settings = { ...defaultConfig(), registryPullQps: 0, ...this.settings }
+    const settings = { ...completeConfig({}), registryPullQps: 0, ...this.settings }
     return {
       host: this.#host(),
       objects: this.objects,

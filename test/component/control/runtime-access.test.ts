@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { defaultConfig } from '../../../src/config/options.ts'
+import { completeConfig } from '../../../src/config/options.ts'
 import { RuntimeAccess } from '../../../src/control/runtime/runtime-access.ts'
 import { readHostInfo } from '../../../src/host/facts/host-info.ts'
 import { FakeRuntimeServer } from '../../support/fake-runtime-server.ts'
@@ -20,7 +20,7 @@ beforeEach(async () => {
   fake = new FakeRuntime({ clock: systemClock })
   server = await FakeRuntimeServer.start(fake, { socketPath: join(dir, 'cri.sock') })
   const config = {
-    ...defaultConfig(),
+    ...completeConfig({}),
     rootDir: join(dir, 'root'),
     runDir: join(dir, 'run'),
     containerRuntimeEndpoint: server.endpoint,

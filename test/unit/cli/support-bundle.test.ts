@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, vi } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
-import { defaultConfig, redactConfig, secretTexts } from '../../../src/config/options.ts'
+import { completeConfig, redactConfig, secretTexts } from '../../../src/config/options.ts'
 import type { BundleSource } from '../../../src/cli/verbs/support-bundle.ts'
 import { readLogs, makeBundle } from '../../../src/cli/verbs/support-bundle.ts'
 
@@ -65,7 +65,7 @@ describe('a support bundle', () => {
 
   it('has no value of the settings that may not be shown, but for words that occur everywhere', () => {
     const config = {
-      ...defaultConfig(),
+      ...completeConfig({}),
       values: { TOKEN: 'hunter2-value', PIN: '123456', LEVEL: 'info' },
       staticPodUrlHeader: { Authorization: ['Bearer hunter2-head'] },
     }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mergeConfig, readConfigFlags } from '../../../src/config/config-flags.ts'
-import { defaultConfig } from '../../../src/config/options.ts'
+import { completeConfig, readConfigFlags } from '../../../src/config/options.ts'
 
 const read = (...flags: (readonly [string, string])[]) =>
   readConfigFlags(flags.map(([flag, text]) => ({ flag, text })))
@@ -77,15 +76,14 @@ describe('readConfigFlags', () => {
   })
 })
 
-describe('mergeConfig', () => {
-  it('puts flags before the file before the defaults', () => {
-    const config = mergeConfig({ maxPods: 5, runDir: '/run/file' }, { runDir: '/run/flag' })
-    expect(config).toEqual({ ...defaultConfig(), maxPods: 5, runDir: '/run/flag' })
+describe('completeConfig', () => {
+  it('has the defaults where nothing is given', () => {
+    const config = completeConfig({ maxPods: 5, runDir: '/run/flag' })
+    expect(config).toEqual({ ...completeConfig({}), maxPods: 5, runDir: '/run/flag' })
   })
 
-  it('lets an empty value switch the directory off', () => {
-    expect(
-      mergeConfig({ staticPodPath: '/a' }, read(['pod-manifest-path', ''])).staticPodPath,
-    ).toBeUndefined()
+  it('lets an empty flag switch the directory of the file off', () => {
+    const config = completeConfig({ staticPodPath: '/a', ...read(['pod-manifest-path', '']) })
+    expect(config.staticPodPath).toBeUndefined()
   })
 })

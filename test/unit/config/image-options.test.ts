@@ -5,7 +5,7 @@ import {
   pullOptionProblems,
   registryOptionProblems,
 } from '../../../src/config/image-options.ts'
-import { defaultConfig } from '../../../src/config/options.ts'
+import { completeConfig } from '../../../src/config/options.ts'
 import { readConfigFile } from '../../../src/config/read-config-file.ts'
 
 const read = (fields: object, kind = 'KubeletConfiguration') =>
@@ -20,7 +20,7 @@ const read = (fields: object, kind = 'KubeletConfiguration') =>
 
 describe('the options of image garbage collection', () => {
   it("are the kubelet's, with its defaults", async () => {
-    expect(defaultConfig()).toMatchObject({
+    expect(completeConfig({})).toMatchObject({
       imageGcHighThresholdPercent: 85,
       imageGcLowThresholdPercent: 80,
       imageMinimumGcAgeMs: 120_000,
@@ -62,15 +62,15 @@ describe('the options of image garbage collection', () => {
     [{ imageMaximumGcAgeMs: 120_001 }, []],
     [{ imageMinimumGcAgeMs: 999_999 }, []],
   ])('have to fit together: %j', (changes, fields) => {
-    const problems = imageOptionProblems({ ...defaultConfig(), ...changes })
+    const problems = imageOptionProblems({ ...completeConfig({}), ...changes })
     expect(problems.map(({ field }) => field)).toEqual(fields)
   })
 })
 
 describe('serializeImagePulls and maxParallelImagePulls', () => {
   it('have no value by default: one image is pulled at a time', () => {
-    expect(parallelPulls(defaultConfig())).toBe(1)
-    expect(pullOptionProblems(defaultConfig())).toEqual([])
+    expect(parallelPulls(completeConfig({}))).toBe(1)
+    expect(pullOptionProblems(completeConfig({}))).toEqual([])
   })
 
   // pkg/kubelet/apis/config/v1beta1/defaults.go and validation/validation_test.go, 1.36
