@@ -1,4 +1,5 @@
 import { uptime } from 'node:os'
+import { setTimeout as sleepAbortable } from 'node:timers/promises'
 
 /** A timer that can be cancelled; cancelling it twice, or after it fired, has no effect. */
 export interface Timer {
@@ -44,20 +45,8 @@ export const systemClock: Clock = {
     return { cancel: () => clearTimeout(handle) }
   },
   sleep: (delayMs, signal) =>
-    new Promise((resolve, reject) => {
-      if (signal?.aborted === true) {
-        reject(signal.reason)
-        return
-      }
-      const onAbort = (): void => {
-        clearTimeout(handle)
-        reject(signal?.reason)
-      }
-      const handle = setTimeout(() => {
-        signal?.removeEventListener('abort', onAbort)
-        resolve()
-      }, timeoutMs(delayMs))
-      signal?.addEventListener('abort', onAbort, { once: true })
+    sleepAbortable(timeoutMs(delayMs), undefined, { signal }).catch(() => {
+      throw signal?.reason
     }),
 }
 

@@ -77,8 +77,6 @@ export function asJson(value: unknown): Json {
   return json
 }
 
-/** Reads JSON from the server with checked types. */
-
 export function objectsAt(object: unknown, key: string): readonly JsonObject[] {
   return listOrEmpty(jsonAt(object, key)).filter((item) => isJsonObject(item))
 }

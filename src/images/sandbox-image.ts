@@ -12,15 +12,6 @@ import type { TarEntry } from './tar.ts'
  */
 export const sandboxImageName = 'localhost/podd-pause:1'
 
-/** No program on the host can be the sandbox's first process (`SANDBOX_IMAGE`). */
-export class SandboxImageError extends PoddError {
-  constructor(message: string) {
-    super('SANDBOX_IMAGE', message, {
-      hint: 'Install the package catatonit, or busybox-static.',
-    })
-  }
-}
-
 interface PauseProgram {
   readonly name: string
   readonly path: string
@@ -58,11 +49,16 @@ export async function findPauseProgram(
   return undefined
 }
 
-/** The sandbox image as an archive that containerd imports, made from a program of this host. */
+/**
+ * The sandbox image as an archive that containerd imports, made from a program of this host. Throws PoddError SANDBOX_IMAGE
+ * where no program can be the sandbox's first process.
+ */
 export async function buildSandboxImage(find?: (name: string) => string | undefined): Promise<Buffer> {
   const found = await findPauseProgram(find)
   if (found === undefined)
-    throw new SandboxImageError('cannot make the sandbox image: no static pause program')
+    throw new PoddError('SANDBOX_IMAGE', 'cannot make the sandbox image: no static pause program', {
+      hint: 'Install the package catatonit, or busybox-static.',
+    })
   const { data, program } = found
   return formatOciArchive({
     name: sandboxImageName,
