@@ -50,11 +50,13 @@ type Router = (kind: ServedKind) => WriteRoute
 /** The one node is neither created nor deleted. */
 function nodeRoutes(route: WriteRoute): readonly Route[] {
   const node = `${nodeKind.root}/nodes/*`
-  const update = (scope: 'object' | 'status') => (code: Code) => (written: WrittenKind, call: Call) =>
-    code.answerNodeUpdate(written, call, scope)
   return (['PUT', 'PATCH'] as const).flatMap((method) => [
-    route(method, node, update('object')),
-    route(method, `${node}/status`, update('status')),
+    route(method, node, (code) => (written, call) => code.answerNodeUpdate(written, call, 'object')),
+    route(
+      method,
+      `${node}/status`,
+      (code) => (written, call) => code.answerNodeUpdate(written, call, 'status'),
+    ),
   ])
 }
 
@@ -73,25 +75,15 @@ function kindRoutes(kind: ServedKind, route: WriteRoute): readonly Route[] {
     for (const method of ['GET', 'PUT', 'PATCH'] as const)
       routes.push(route(method, `${object}/scale`, (code) => code.answerScale))
   if (kind.kind !== 'Pod') return routes
-  const scopes = (['status', 'ephemeralcontainers', 'resize'] as const).flatMap((scope) => [
-    route(
-      'PUT',
-      `${object}/${scope}`,
-      ({ answerReplace }) =>
-        (written, call) =>
-          answerReplace(written, call, scope),
-    ),
-    route(
-      'PATCH',
-      `${object}/${scope}`,
-      ({ answerPatch }) =>
-        (written, call) =>
-          answerPatch(written, call, scope),
-    ),
-  ])
+  for (const scope of ['status', 'ephemeralcontainers', 'resize'] as const) {
+    const place = `${object}/${scope}`
+    routes.push(
+      route('PUT', place, (code) => (written, call) => code.answerReplace(written, call, scope)),
+      route('PATCH', place, (code) => (written, call) => code.answerPatch(written, call, scope)),
+    )
+  }
   return [
     ...routes,
-    ...scopes,
     route('POST', `${object}/eviction`, (code) => code.answerEviction),
     route('POST', `${object}/binding`, (code) => code.answerBinding),
   ]
