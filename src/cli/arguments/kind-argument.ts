@@ -20,17 +20,12 @@ const elsewhere: readonly (readonly [names: string, hint: string])[] = [
     'podd filters nothing between pods: the firewall of the host does.',
   ],
   [
-    'replicationcontroller replicationcontrollers rc horizontalpodautoscaler ' +
-      'horizontalpodautoscalers hpa poddisruptionbudget poddisruptionbudgets pdb',
+    'replicationcontroller replicationcontrollers rc horizontalpodautoscaler horizontalpodautoscalers hpa',
     '`podd get deployments` shows what replaces and scales pods here.',
   ],
   [
     'persistentvolume persistentvolumes pv volumeattachment volumeattachments',
     '`podd get pvc` shows the claims, whose directories podd makes itself.',
-  ],
-  [
-    'role roles rolebinding rolebindings clusterrole clusterroles clusterrolebinding clusterrolebindings',
-    '`podd kubeconfig --role` says what a client of the API may do.',
   ],
   ['componentstatus componentstatuses cs', '`podd status` shows how podd and its runtime are.'],
 ]

@@ -63,16 +63,13 @@ export async function admitManifests(
   const isConfigured = configPath !== undefined
   const isHost = isConfigured && (context.args.has('host') || context.args.value('config') !== undefined)
   const own = sourced(files)
-  const replaced = new Set(own.map(({ document }) => documentKey(document)))
   const others = isConfigured ? await readDirectories(context, config) : []
   // Elsewhere other pods run; classes are the same.
-  const present = others.filter(
-    ({ document }) => !replaced.has(documentKey(document)) && (isHost || isClass(document)),
-  )
+  const present = others.filter(({ document }) => isHost || isClass(document))
   const rules = isHost
     ? admissionRules(config, readHostInfo(), diskBytes(config.rootDir))
     : rulesAnywhere(config)
-  const found = await locateFindings(admit({ present, own }, config, rules), files)
+  const found = await locateFindings(admit(own, present, config, rules), files)
   return isConfigured
     ? [...found, ...suffixProblems(own, config)]
     : found.map(({ place, object, field, message }) => ({
@@ -96,14 +93,10 @@ export async function findBlocked(
   if ('severity' in loaded) return new Map()
   const { config } = loaded
   if (context.client.socketPath !== apiSocketPath(config.runDir)) return new Map()
-  const own = sourced(files)
-  const replaced = new Set(own.map(({ document }) => documentKey(document)))
-  const others = await readDirectories(context, config)
-  const present = others.filter(({ document }) => !replaced.has(documentKey(document)))
+  const present = await readDirectories(context, config)
   const rules = admissionRules(config, readHostInfo(), diskBytes(config.rootDir))
-  return new Map(
-    admit({ present, own }, config, rules).map(({ problem: { place, message } }) => [place, message]),
-  )
+  const found = admit(sourced(files), present, config, rules)
+  return new Map(found.map(({ problem: { place, message } }) => [place, message]))
 }
 
 function isClass(document: SourceDocument): boolean {
@@ -194,13 +187,17 @@ async function readDirectories(context: VerbContext, config: PoddConfig): Promis
   return (await Promise.all(read)).flat().map((document) => ({ document, source: 'file' }))
 }
 
+/** What keeps documents from running beside those that are present, of which they replace those of the same names. */
 function admit(
-  { present, own }: { readonly present: readonly Sourced[]; readonly own: readonly Sourced[] },
+  own: readonly Sourced[],
+  present: readonly Sourced[],
   config: PoddConfig,
   rules: AdmissionRules,
 ): readonly Finding[] {
+  const replaced = new Set(own.map(({ document }) => documentKey(document)))
+  const others = present.filter(({ document }) => !replaced.has(documentKey(document)))
   const targets = new WorkloadTargets()
-  const all = [...present, ...own].flatMap(({ document, source }) =>
+  const all = [...others, ...own].flatMap(({ document, source }) =>
     withPods(document, targets).map((each): Sourced => ({ document: each, source })),
   )
   const objects = all.flatMap(({ document, source }) =>

@@ -91,7 +91,7 @@ export async function readManifests(
 ): Promise<ReadManifests> {
   const given = (await Promise.all(paths.map((path) => expand(path, isRecursive)))).flat()
   const built = context.args.values('kustomize').map((directory): NamedFile => {
-    return { path: kustomizationIn(directory), isListed: false }
+    return { path: join(directory, 'kustomization.yaml'), isListed: false, kustomized: directory }
   })
   const named = [...given, ...built]
   // The config is read only where needed.
@@ -125,6 +125,8 @@ interface NamedFile {
   readonly isListed: boolean
   /** As it was found, of a kustomization in a directory. */
   readonly look?: FileLook | undefined
+  /** The directory whose kustomization makes it. */
+  readonly kustomized?: string | undefined
 }
 
 async function expand(path: string, isRecursive: boolean): Promise<readonly NamedFile[]> {
@@ -144,7 +146,8 @@ async function expand(path: string, isRecursive: boolean): Promise<readonly Name
     return names
       .filter((name) => !isReferred(name))
       .map((name) => {
-        return { path: join(path, name), isListed: true, look: looks.get(name)?.look }
+        const [file, look] = [join(path, name), looks.get(name)?.look]
+        return { path: file, isListed: true, look, kustomized: look && dirname(file) }
       })
   } catch (error) {
     throw cannotRead(path, error)
@@ -153,7 +156,7 @@ async function expand(path: string, isRecursive: boolean): Promise<readonly Name
 
 async function readFile(
   context: VerbContext,
-  { path, isListed, look: known }: NamedFile,
+  { path, isListed, look: known, kustomized }: NamedFile,
   valuesOf: ValuesOf | undefined,
   checkSignature: CheckSignature | undefined,
 ): Promise<{ readonly file: ReadManifest; readonly problems: readonly Problem[] }> {
@@ -165,9 +168,9 @@ async function readFile(
     return { file: { path, text: '', documents }, problems }
   }
   const text =
-    known === undefined
+    kustomized === undefined
       ? await readText(context, path)
-      : await buildKustomization(dirname(path), context.signal)
+      : await buildKustomization(kustomized, context.signal)
   const fault = await checkSignature?.(path, text)
   if (fault !== undefined) {
     const problem = errorAt(placeOf(path), fault.message, fault.hint)
@@ -203,8 +206,6 @@ async function readIgnoredKinds(context: VerbContext): Promise<readonly string[]
 }
 
 async function readText(context: VerbContext, path: string): Promise<Uint8Array> {
-  const kustomized = context.args.values('kustomize').find((directory) => kustomizationIn(directory) === path)
-  if (kustomized !== undefined) return await buildKustomization(kustomized, context.signal)
   if (path === '-') return await readStream(context.stdio.stdin, maxSourceBytes)
   if (isSourceUrl(path)) {
     // The HTTP client is loaded only where needed.
@@ -216,11 +217,6 @@ async function readText(context: VerbContext, path: string): Promise<Uint8Array>
   } catch (error) {
     throw cannotRead(path, error)
   }
-}
-
-/** The path that stands for what a directory's kustomization makes. */
-function kustomizationIn(directory: string): string {
-  return join(directory, 'kustomization.yaml')
 }
 
 /** Bases may be fetched from elsewhere. */

@@ -70,12 +70,12 @@ export function describePod(
   )
   if (outdated?.message !== undefined) text.add(0, 'Update', outdated.message)
   const conditions = status.conditions.map(({ type, status }) => [type, status])
-  text.addBlock(0, 'Conditions', tableLines([['Type', 'Status'], ...conditions]))
+  text.addBlock(0, 'Conditions', tableLines(['Type', 'Status'], conditions))
   describeVolumes(text, pod.spec)
   text.add(0, 'QoS Class', status.qosClass)
   const problemLines = problems.map((problem) => formatProblem(problem))
   if (problemLines.length > 0) text.addBlock(0, 'Manifest', problemLines)
-  text.addBlock(0, 'Events', describeEvents(events, nowMs))
+  text.addBlock(0, 'Events', describeEvents(events, nowMs, ['From', ({ source }) => source.component]))
   return text.toString()
 }
 
@@ -95,23 +95,32 @@ function describeVolumes(text: Description, spec: JsonObject): void {
   }
 }
 
-function describeEvents(events: readonly EventObject[], nowMs: number): readonly string[] {
-  if (events.length === 0) return []
-  return tableLines([
-    ['Type', 'Reason', 'Age', 'From', 'Message'],
-    ['----', '------', '---', '----', '-------'],
-    ...events.map((event) => [
-      event.type,
-      event.reason,
-      formatSeen(event, nowMs),
-      event.source.component,
-      event.message.trim(),
-    ]),
+/** @param about the column between the age and the message */
+function describeEvents(
+  events: readonly EventObject[],
+  nowMs: number,
+  [title, read]: readonly [title: string, read: (event: EventObject) => string],
+): readonly string[] {
+  const rows = events.map((event) => [
+    event.type,
+    event.reason,
+    formatSeen(event, nowMs),
+    read(event),
+    event.message.trim(),
   ])
+  const titles = ['Type', 'Reason', 'Age', title, 'Message']
+  const underlined = titles.map((word) => '-'.repeat(word.length))
+  return rows.length === 0 ? [] : tableLines(titles, [underlined, ...rows])
 }
 
-function tableLines(rows: readonly (readonly string[])[]): readonly string[] {
-  return new Table().layOut(rows).trimEnd().split('\n')
+/** None without rows. */
+function tableLines(titles: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  return rows.length === 0
+    ? []
+    : new Table()
+        .layOut([titles, ...rows])
+        .trimEnd()
+        .split('\n')
 }
 
 /**
@@ -316,41 +325,26 @@ export function describeWorkload(
     ['type', 'status', 'reason', 'message'].map((key) => textAt(condition, key) ?? ''),
   )
   if (kind !== 'CronJob')
-    text.addBlock(
-      0,
-      'Conditions',
-      conditions.length === 0 ? [] : tableLines([['Type', 'Status', 'Reason', 'Message'], ...conditions]),
-    )
-  if (kind === 'CronJob') {
+    text.addBlock(0, 'Conditions', tableLines(['Type', 'Status', 'Reason', 'Message'], conditions))
+  else {
     add('Last Schedule Time', timeOr(status, 'lastScheduleTime'))
     add('Last Successful Time', timeOr(status, 'lastSuccessfulTime'))
     const names = objectsAt(status, 'active').flatMap((each) => textAt(each, 'name') ?? [])
     add('Active Jobs', names.length === 0 ? '<none>' : names.join(', '))
     const rows = jobs.map((job) => [job.metadata.name, jobState(job), jobCompletions(job)])
-    text.addBlock(
-      0,
-      'Jobs',
-      rows.length === 0 ? [] : tableLines([['Name', 'Status', 'Completions'], ...rows]),
-    )
+    text.addBlock(0, 'Jobs', tableLines(['Name', 'Status', 'Completions'], rows))
   }
   const rows = pods.map((pod) => {
     const { ready, total, status: state, restarts } = summarizePod(pod)
     const age = formatAgeOf(pod.metadata.creationTimestamp, nowMs)
     return [pod.metadata.name, `${ready}/${total}`, state, String(restarts), age]
   })
-  const titles = ['Name', 'Ready', 'Status', 'Restarts', 'Age']
-  text.addBlock(0, 'Pods', rows.length === 0 ? [] : tableLines([titles, ...rows]))
+  text.addBlock(0, 'Pods', tableLines(['Name', 'Ready', 'Status', 'Restarts', 'Age'], rows))
   const problemLines = problems.map((problem) => formatProblem(problem))
   if (problemLines.length > 0) text.addBlock(0, 'Manifest', problemLines)
-  const told = events.map((event) => [
-    event.type,
-    event.reason,
-    formatSeen(event, nowMs),
-    `${event.involvedObject.kind.toLowerCase()}/${event.involvedObject.name}`,
-    event.message.trim(),
-  ])
-  const heads = ['Type', 'Reason', 'Age', 'Object', 'Message']
-  text.addBlock(0, 'Events', told.length === 0 ? [] : tableLines([heads, ...told]))
+  const objectOf = ({ involvedObject: { kind: about, name } }: EventObject): string =>
+    `${about.toLowerCase()}/${name}`
+  text.addBlock(0, 'Events', describeEvents(events, nowMs, ['Object', objectOf]))
   return text.toString()
 }
 
@@ -360,15 +354,15 @@ function timeOr(status: JsonObject, key: string): string {
 }
 
 /** What kubectl prints of each kind before the template. */
-function workloadLines({ kind, spec, status }: WorkloadObject): readonly (readonly [string, string])[] {
+function workloadLines({ kind, spec, status }: WorkloadObject): readonly Line[] {
   const count = (key: string): string => textAt(status, key) ?? '0'
   const given = (from: JsonObject, key: string): string => textAt(from, key) ?? '<unset>'
   const selector = entriesOf(objectAt(objectAt(spec, 'selector'), 'matchLabels'), '=').join(',') || '<unset>'
   const strategyOf = (key: string): JsonObject => objectAt(spec, key) ?? {}
-  const rolling = (strategy: JsonObject): JsonObject => objectAt(strategy, 'rollingUpdate') ?? {}
   switch (kind) {
     case 'Deployment': {
       const strategy = strategyOf('strategy')
+      const rolling = objectAt(strategy, 'rollingUpdate')
       const total = `${count('replicas')} total | ${count('availableReplicas')} available`
       return [
         ['Selector', selector],
@@ -378,14 +372,9 @@ function workloadLines({ kind, spec, status }: WorkloadObject): readonly (readon
         ],
         ['StrategyType', given(strategy, 'type')],
         ['MinReadySeconds', textAt(spec, 'minReadySeconds') ?? '0'],
-        ...(objectAt(strategy, 'rollingUpdate') === undefined
+        ...(rolling === undefined
           ? []
-          : [
-              [
-                'RollingUpdateStrategy',
-                `${given(rolling(strategy), 'maxUnavailable')} max unavailable`,
-              ] as const,
-            ]),
+          : [['RollingUpdateStrategy', `${given(rolling, 'maxUnavailable')} max unavailable`] as const]),
         ...(spec['paused'] === true ? [['Paused', 'true'] as const] : []),
       ]
     }
@@ -427,23 +416,27 @@ function workloadLines({ kind, spec, status }: WorkloadObject): readonly (readon
   }
 }
 
-function jobLines(spec: JsonObject): readonly (readonly [string, string])[] {
-  const optional = (label: string, key: string, unit = ''): readonly (readonly [string, string])[] => {
-    const value = textAt(spec, key)
-    return value === undefined ? [] : [[label, `${value}${unit}`]]
-  }
+type Line = readonly [label: string, value: string]
+
+/** None where the field is left out. */
+function lineAt(from: JsonObject, label: string, key: string, unit = ''): readonly Line[] {
+  const value = textAt(from, key)
+  return value === undefined ? [] : [[label, `${value}${unit}`]]
+}
+
+function jobLines(spec: JsonObject): readonly Line[] {
   return [
     ['Parallelism', textAt(spec, 'parallelism') ?? '<unset>'],
     ['Completions', textAt(spec, 'completions') ?? '<unset>'],
-    ...optional('Completion Mode', 'completionMode'),
+    ...lineAt(spec, 'Completion Mode', 'completionMode'),
     ...(spec['suspend'] === true ? [['Suspend', 'true'] as const] : []),
-    ...optional('Backoff Limit', 'backoffLimit'),
-    ...optional('Active Deadline Seconds', 'activeDeadlineSeconds', 's'),
-    ...optional('TTL Seconds After Finished', 'ttlSecondsAfterFinished'),
+    ...lineAt(spec, 'Backoff Limit', 'backoffLimit'),
+    ...lineAt(spec, 'Active Deadline Seconds', 'activeDeadlineSeconds', 's'),
+    ...lineAt(spec, 'TTL Seconds After Finished', 'ttlSecondsAfterFinished'),
   ]
 }
 
-function jobStatusLines(status: JsonObject): readonly (readonly [string, string])[] {
+function jobStatusLines(status: JsonObject): readonly Line[] {
   const [start, end] = ['startTime', 'completionTime'].map((key) => textAt(status, key))
   const ran = Date.parse(end ?? '') - Date.parse(start ?? '')
   const count = (key: string): string => textAt(status, key) ?? '0'
@@ -455,12 +448,8 @@ function jobStatusLines(status: JsonObject): readonly (readonly [string, string]
       'Pods Statuses',
       `${count('active')} Active (${count('ready')} Ready) / ${count('succeeded')} Succeeded / ${count('failed')} Failed`,
     ],
-    ...(textAt(status, 'completedIndexes') === undefined
-      ? []
-      : [['Completed Indexes', count('completedIndexes')] as const]),
-    ...(textAt(status, 'failedIndexes') === undefined
-      ? []
-      : [['Failed Indexes', count('failedIndexes')] as const]),
+    ...lineAt(status, 'Completed Indexes', 'completedIndexes'),
+    ...lineAt(status, 'Failed Indexes', 'failedIndexes'),
   ]
 }
 

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { PodListObject, PodObject } from '../../api/resource.ts'
 import type { AppliedPlace, AppliedReply } from '../../api/sources.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
+import { podKey } from '../../pod/values/ids.ts'
 import {
   listPath,
   namespaceFlag,
@@ -79,47 +80,40 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
   if (names.length === 0) throw new UsageError('delete which pod?', 'podd delete pod NAME')
   const namespace = readNamespace(args)
   const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
-  const keys = names.map((name) => `${namespace}/${readPodName(name, 'delete pod')}`)
+  const wanted = names.map((name) => readPodName(name, 'delete pod'))
   const graceSeconds = readGrace(args)
   const { items: shown } = await client.getList<PodListObject>(listPath('pods', namespace), signal)
   const paths = new Set<string>()
   const written: string[] = []
   const uids = new Set<string>()
-  for (const key of keys) {
-    const pod = applied.pods.find((each) => each.key === key)
-    const name = key.slice(namespace.length + 1)
+  for (const name of wanted) {
+    const pod = applied.pods.find(({ key }) => key === podKey({ namespace, name }))
     // One that has ended for good, or only waits, has no worker.
     const object = shown.findLast(({ metadata }) => metadata.name === name)
     const place = pod ?? placeOf(object)
     if (place === undefined)
       throw new PoddError('API_NotFound', `Error from server (NotFound): pods "${name}" not found`)
     if (place.source === 'api' || hasOwner(object)) {
-      written.push(key)
+      written.push(name)
       if (object !== undefined) uids.add(object.metadata.uid)
     } else paths.add(place.path)
   }
   const directory = paths.size === 0 ? '' : await findManifestDirectory(applied)
   for (const path of paths) checkIsOwn(path, directory)
+  const keys = wanted.map((name) => podKey({ namespace, name }))
   for (const path of paths) await checkHolds(path, keys, applied)
   if (paths.size > 0) await remove(context, [...paths], applied, graceSeconds)
-  for (const key of written) {
-    const [ofNamespace, name] = splitKey(key)
+  for (const name of written) {
     const options = {
       kind: 'DeleteOptions',
       apiVersion: 'v1',
       ...(graceSeconds !== undefined && { gracePeriodSeconds: graceSeconds }),
     }
-    await client.remove(podPath(ofNamespace, name), options, signal)
+    await client.remove(podPath(namespace, name), options, signal)
   }
   if (args.value('wait') !== 'false' && written.length > 0)
-    await waitForPods(
-      context,
-      namespace,
-      written.map((key) => splitKey(key)[1]),
-      { kind: 'delete', uids },
-      readTimeout(args, 300_000),
-    )
-  return { kind: 'text', text: keys.map((key) => `pod "${splitKey(key)[1]}" deleted\n`).join('') }
+    await waitForPods(context, namespace, written, { kind: 'delete', uids }, readTimeout(args, 300_000))
+  return { kind: 'text', text: wanted.map((name) => `pod "${name}" deleted\n`).join('') }
 }
 
 /** Seconds; undefined for each pod's own. As kubectl, 0 only with --force (kubectl `cmd/delete/delete.go`, 1.36). Throws UsageError. */

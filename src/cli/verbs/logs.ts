@@ -20,7 +20,8 @@ import {
   requireContainer,
   withQuery,
 } from '../arguments/pod-argument.ts'
-import type { Verb } from '../arguments/verb.ts'
+import type { Verb, VerbContext } from '../arguments/verb.ts'
+import type { ApiClient } from '../client/client.ts'
 import { ServerError } from '../client/client.ts'
 import { followLog, mergeLines } from '../client/follow-log.ts'
 
@@ -67,7 +68,8 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     ['logs deploy/web', 'of the first pod of a Deployment'],
     ['logs web --all-containers --prefix', 'everything in one stream'],
   ],
-  async run({ args, client, clock, signal, notify }) {
+  async run(context) {
+    const { args, client, clock, signal, notify } = context
     const [first, second] = args.positionals
     const selector = args.value('selector')
     if (selector !== undefined && first !== undefined)
@@ -101,20 +103,11 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
         ? first === undefined
           ? ''
           : readPodName(first, 'logs')
-        : await findPodOf(
-            owner,
-            (path) => client.get<WorkloadObject>(path, signal),
-            async (path) => (await client.getList<PodListObject>(path, signal)).items,
-            namespace,
-            notify,
-          )
+        : await findPodOf(context, owner, namespace)
     let pods: readonly PodObject[]
     try {
       if (selector === undefined) pods = [await client.get<PodObject>(podPath(namespace, name), signal)]
-      else {
-        const path = withQuery(listPath('pods', namespace), { labelSelector: selector })
-        pods = (await client.getList<PodListObject>(path, signal)).items
-      }
+      else pods = await listPods(client, namespace, selector, signal)
     } catch (error) {
       if (!(error instanceof ServerError) || error.reason !== 'NotFound' || args.has('all-containers'))
         throw error
@@ -167,17 +160,16 @@ function readWorkload(word: string): WorkloadName | undefined {
 
 /** The first pod of a workload, with a note where it has others, as kubectl has it. Throws PoddError. */
 async function findPodOf(
+  { client, signal, notify }: VerbContext,
   { kind, name }: WorkloadName,
-  get: (path: string) => Promise<WorkloadObject>,
-  list: (path: string) => Promise<readonly PodObject[]>,
   namespace: string,
-  notify: (line: string) => void,
 ): Promise<string> {
-  const { spec } = await get(`${listPath(kind.resource, namespace, kind.root)}/${encodeURIComponent(name)}`)
+  const path = `${listPath(kind.resource, namespace, kind.root)}/${encodeURIComponent(name)}`
+  const { spec } = await client.get<WorkloadObject>(path, signal)
   const labels = objectAt(objectAt(spec, 'selector') ?? {}, 'matchLabels')
   const labelSelector =
     kind.kind === 'Job' ? `batch.kubernetes.io/job-name=${name}` : entriesOf(labels, '=').join(',')
-  const pods = await list(withQuery(listPath('pods', namespace), { labelSelector }))
+  const pods = await listPods(client, namespace, labelSelector, signal)
   const [first] = pods
   if (first === undefined)
     throw new PoddError('API_NotFound', `${kind.singular} ${name} has no pods`, {
@@ -185,6 +177,16 @@ async function findPodOf(
     })
   if (pods.length > 1) notify(`Found ${pods.length} pods, using pod/${first.metadata.name}`)
   return first.metadata.name
+}
+
+async function listPods(
+  client: ApiClient,
+  namespace: string,
+  labelSelector: string,
+  signal: AbortSignal,
+): Promise<readonly PodObject[]> {
+  const path = withQuery(listPath('pods', namespace), { labelSelector })
+  return (await client.getList<PodListObject>(path, signal)).items
 }
 
 /** The kept log of a removed pod, with a note; throws the original error where none is kept. */

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib'
 import type { ResourceList } from '../../api/resource.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { secretsOfUrl } from '../../base/http.ts'
-import { isJsonObject, asJson } from '../../base/json.ts'
+import { isJsonObject, asJson, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { formatBytes } from '../../base/text.ts'
 import { redactConfig, secretTexts } from '../../config/options.ts'
@@ -159,15 +159,11 @@ function readStateFiles(rootDir: string): StateFiles {
 
 /** One document, or, in the copy of a large source, one in each line; undefined where the text is neither. */
 function parseLines(text: string): Json | undefined {
-  for (const documents of [[text], text.split('\n').filter((line) => line !== '')])
-    try {
-      const parsed = documents.map((document): Json => JSON.parse(document))
-      const [first] = parsed
-      if (first !== undefined) return parsed.length === 1 ? first : parsed
-    } catch {
-      // The caller reports it.
-    }
-  return undefined
+  const whole = parseJson(text)
+  if (whole !== undefined) return whole
+  const lines = text.split('\n').filter((line) => line !== '')
+  const parsed = lines.flatMap((line) => [parseJson(line)].filter((document) => document !== undefined))
+  return lines.length > 0 && parsed.length === lines.length ? parsed : undefined
 }
 
 /** The logs of podd and containerd, as far as found. */
@@ -216,15 +212,8 @@ function readHostFiles(): readonly BundleSource[] {
 /** The node's registry credentials, so that they can be taken out of everything else. */
 function readCredentials(rootDir: string): readonly Json[] {
   const paths = nodeDockerConfigPaths({ rootDir, homeDir: homedir() }).map(([path]) => path)
-  return paths.flatMap((path) => {
-    try {
-      const content: Json = JSON.parse(readTail(path, maxStateBytes))
-      return [content]
-    } catch {
-      // There is none, or it is invalid.
-      return []
-    }
-  })
+  // Of one that isn't there, or is invalid, nothing is known.
+  return paths.map((path) => parseJson(readTail(path, maxStateBytes))).filter((json) => json !== undefined)
 }
 
 /** The contents of files that hold values for manifests and headers, to be taken out of everything too. */
@@ -454,12 +443,8 @@ class Redaction {
 
   /** The secrets in it, where it is JSON. */
   #takeJson(text: string, isSecret: boolean): void {
-    try {
-      const content: Json = JSON.parse(text)
-      this.json(content, isSecret)
-    } catch {
-      // The whole text was added already.
-    }
+    const content = parseJson(text)
+    if (content !== undefined) this.json(content, isSecret)
   }
 }
 

@@ -1,10 +1,16 @@
 import type { NodeObject } from '../../api/cluster-objects.ts'
 import type { ResourceList } from '../../api/resource.ts'
 import type { NodeMetrics, NodeMetricsList, PodMetrics, PodMetricsList } from '../../api/usage.ts'
-import { parseQuantity, quantityValue } from '../../pod/values/quantity.ts'
+import { quantityNanos, quantityValue } from '../../pod/values/quantity.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
-import { allNamespacesFlag, namedInAll, namespaceFlag, readNamespace } from '../arguments/pod-argument.ts'
+import {
+  allNamespacesFlag,
+  listPath,
+  namedInAll,
+  namespaceFlag,
+  readNamespace,
+} from '../arguments/pod-argument.ts'
 import { outputFlag, readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, Verb, VerbContext } from '../arguments/verb.ts'
 import { titled } from '../output/print.ts'
@@ -45,7 +51,7 @@ reclaim without killing processes of the pod. Of the node, what the whole host u
     if (all && name !== undefined) throw namedInAll()
     const namespace = readNamespace(args)
     const base = '/apis/metrics.k8s.io/v1beta1'
-    const path = all ? `${base}/pods` : `${base}/namespaces/${encodeURIComponent(namespace)}/pods`
+    const path = listPath('pods', all ? undefined : namespace, base)
     const items =
       name === undefined
         ? (await client.getList<PodMetricsList>(path, signal)).items
@@ -89,7 +95,7 @@ function listUsage(
     const own = withNamespace ? [metadata.namespace, metadata.name] : [metadata.name]
     const parts = containers.map(({ name, usage }) => ({
       names: [...own, name],
-      cpuNanoCores: Number(parseQuantity(usage.cpu)?.nanos ?? 0n),
+      cpuNanoCores: Number(quantityNanos(usage.cpu)),
       memoryBytes: quantityValue(usage.memory),
     }))
     if (byContainer) return parts
@@ -102,12 +108,9 @@ function listUsage(
       },
     ]
   })
-  const byName = (a: UsageRow, b: UsageRow): number => (a.names.join('/') < b.names.join('/') ? -1 : 1)
-  const sorted = rows.toSorted((a, b) => {
-    if (sortBy === 'cpu') return b.cpuNanoCores - a.cpuNanoCores || byName(a, b)
-    if (sortBy === 'memory') return b.memoryBytes - a.memoryBytes || byName(a, b)
-    return byName(a, b)
-  })
+  const sorted = rows.toSorted((a, b) => (a.names.join('/') < b.names.join('/') ? -1 : 1))
+  if (sortBy === 'cpu') sorted.sort((a, b) => b.cpuNanoCores - a.cpuNanoCores)
+  if (sortBy === 'memory') sorted.sort((a, b) => b.memoryBytes - a.memoryBytes)
   return {
     columns: titled([
       ...(withNamespace ? ['NAMESPACE'] : []),
@@ -139,12 +142,12 @@ async function listNodeUsage(
     rows: metrics.map(({ metadata, usage }) => {
       const node = nodes.find((each) => each.metadata.name === metadata.name)
       const { cpu = '0', memory = '0' } = node?.status.allocatable ?? {}
-      const cores = Number(parseQuantity(usage.cpu)?.nanos ?? 0n)
+      const cores = Number(quantityNanos(usage.cpu))
       const bytes = quantityValue(usage.memory)
       return [
         metadata.name,
         `${Math.ceil(cores / 1e6)}m`,
-        share(cores, Number(parseQuantity(cpu)?.nanos ?? 0n)),
+        share(cores, Number(quantityNanos(cpu))),
         `${Math.floor(bytes / 1024 ** 2)}Mi`,
         share(bytes, quantityValue(memory)),
       ]
