@@ -80,32 +80,25 @@ function replace(current: ChildNode, next: Node): void {
 /** A cell: text, or what stands in it. */
 export type Cell = string | readonly Node[]
 
-export interface Column {
-  readonly title: string
-  /** It holds a figure with a chart. */
-  readonly isFigure?: true
-}
-
 /** A table that is a list of cards where the screen is narrow. */
 export function table(
   caption: string,
-  columns: readonly Column[],
+  titles: readonly string[],
   rows: readonly (readonly Cell[])[],
 ): HTMLElement {
-  const headings = columns.map(({ title }) => element('th', { scope: 'col', role: 'columnheader' }, title))
+  const headings = titles.map((title) => element('th', { scope: 'col', role: 'columnheader' }, title))
   const body = rows.map((cells) =>
     element(
       'tr',
       { role: 'row' },
-      ...cells.map((cell, at) => {
-        const { title = '', isFigure } = columns[at] ?? {}
-        return element(
+      ...cells.map((cell, at) =>
+        element(
           'td',
-          { role: 'cell', 'data-label': title, class: isFigure && 'figure' },
+          { role: 'cell', 'data-label': titles[at] },
           // A card shows its label and its value beside each other.
           element('span', {}, ...(typeof cell === 'string' ? words(cell) : cell)),
-        )
-      }),
+        ),
+      ),
     ),
   )
   // Elements that are displayed as blocks lose their roles in some browsers.
@@ -161,7 +154,6 @@ export function eventSection(
   if (all.length === 0) return section('Events', nothing(none))
   const events = newestEvents(all, maxEvents)
   const titles = ['Last seen', 'Type', 'Reason', ...(pods === undefined ? [] : ['Object']), 'Message']
-  const columns = titles.map((title) => ({ title }))
   const rows = events.map((event): readonly Cell[] => {
     const { lastTimestamp, type, reason, message, count, involvedObject } = event
     const { kind, namespace, name, uid } = involvedObject
@@ -178,5 +170,5 @@ export function eventSection(
   })
   const more = all.length - events.length
   const rest = `${more} older ${more === 1 ? 'event' : 'events'}: \`podd events\` on the host.`
-  return section('Events', table('Events', columns, rows), ...(more > 0 ? [nothing(rest)] : []))
+  return section('Events', table('Events', titles, rows), ...(more > 0 ? [nothing(rest)] : []))
 }

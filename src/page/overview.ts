@@ -3,7 +3,7 @@ import { summarizePod } from '../api/pod-summary.ts'
 import type { PodObject } from '../api/resource.ts'
 import { formatAgeOf } from '../api/served-kind.ts'
 import type { SourceObject, UnitObject } from '../api/sources.ts'
-import { readAmount } from './chart-shape.ts'
+import { quantityMilliValue, quantityValue } from '../pod/values/quantity.ts'
 import { charts, spark } from './chart.ts'
 import type { Measure } from './chart.ts'
 import { element, eventSection, factList, nothing, section, table, words } from './dom.ts'
@@ -67,8 +67,9 @@ function host({ node, status, usage, pods }: PageState, nowMs: number): readonly
 }
 
 function capacityOf(node: NodeObject | undefined, measure: Measure): number | undefined {
-  const amount = readAmount(node?.status.capacity[measure])
-  return amount === undefined || measure === 'memory' ? amount : amount * 1000
+  const amount = node?.status.capacity[measure]
+  if (amount === undefined) return undefined
+  return measure === 'memory' ? quantityValue(amount) : quantityMilliValue(amount)
 }
 
 function podList(state: PageState, open: ReadonlySet<string>, nowMs: number): HTMLElement {
@@ -148,7 +149,7 @@ function unitTable(units: readonly UnitObject[] | undefined): HTMLElement {
         ? 'The newest revision is healthy.'
         : `The newest revisions of all ${units.length} files and URLs are healthy.`,
     )
-  const columns = ['File or URL', 'State', 'Active', 'Offered', 'Message'].map((title) => ({ title }))
+  const titles = ['File or URL', 'State', 'Active', 'Offered', 'Message']
   const colours = {
     Progressing: 'warn',
     RollbackRequested: 'warn',
@@ -166,7 +167,7 @@ function unitTable(units: readonly UnitObject[] | undefined): HTMLElement {
     offered,
     message,
   ])
-  return table('Updates', columns, rows)
+  return table('Updates', titles, rows)
 }
 
 function sourceList(

@@ -50,7 +50,7 @@ export function podView(pod: PodObject, state: PageState, nowMs: number): readon
 }
 
 function containerTable(pod: PodObject, nowMs: number): HTMLElement {
-  const columns = ['Name', 'State', 'Ready', 'Restarts', 'Image', 'Message'].map((title) => ({ title }))
+  const titles = ['Name', 'State', 'Ready', 'Restarts', 'Image', 'Message']
   const rows = containersOf(pod).map(([kind, status]): readonly Cell[] => {
     const { name, state, lastState, ready, restartCount, image } = status
     const { waiting, running, terminated } = state
@@ -66,5 +66,5 @@ function containerTable(pod: PodObject, nowMs: number): HTMLElement {
     const shown = kind === '' ? name : `${name} (${kind})`
     return [shown, word, ready ? 'yes' : 'no', String(restartCount), image, message || '-']
   })
-  return table('Containers', columns, rows)
+  return table('Containers', titles, rows)
 }

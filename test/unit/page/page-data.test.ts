@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { UnitObject } from '../../../src/api/sources.ts'
-import { formatCpu, readAmount, computeChartShape } from '../../../src/page/chart-shape.ts'
+import { formatCpu, computeChartShape } from '../../../src/page/chart-shape.ts'
 import type { ChartFacts } from '../../../src/page/chart-shape.ts'
 import { explainTrouble } from '../../../src/api/pod-summary.ts'
 import {
@@ -107,16 +107,6 @@ it.each([
   [999, '999m'],
   [1500, '1.50'],
 ])('formatCpu(%d) is %s', (millis, text) => expect(formatCpu(millis)).toBe(text))
-
-it.each([
-  ['4', 4],
-  ['250m', 0.25],
-  ['8130016Ki', 8_325_136_384],
-  ['1.5Gi', 1_610_612_736],
-  ['many', undefined],
-  ['1Xi', undefined],
-  [undefined, undefined],
-])('readAmount(%s) is %s', (text, amount) => expect(readAmount(text)).toBe(amount))
 
 it.each([
   ['default', 'web'],
