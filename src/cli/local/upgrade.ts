@@ -35,9 +35,14 @@ export interface Installation {
 export function findInstallation(root: string): Installation {
   if (root === '/usr/lib/podd') return { kind: 'package', root }
   if (root === '/opt/podd') return { kind: 'archive', root }
-  throw new PoddError('UPGRADE_REFUSED', `this podd is not an installed one: it runs from ${root}`, {
-    hint: 'run the podd that was installed, by its package or by install.sh',
-  })
+  throw refused(
+    `this podd is not an installed one: it runs from ${root}`,
+    'run the podd that was installed, by its package or by install.sh',
+  )
+}
+
+function refused(message: string, hint?: string, cause?: unknown): PoddError {
+  return new PoddError('UPGRADE_REFUSED', message, { hint, cause })
 }
 
 /** The keys whose signature on a release counts: those given, or the one that came with the installed release. */
@@ -47,19 +52,16 @@ export async function readReleaseKeys(
 ): Promise<readonly SigningKey[]> {
   const own = join(root, 'release.pub')
   if (given.length === 0 && !existsSync(own))
-    throw new PoddError(
-      'UPGRADE_REFUSED',
+    throw refused(
       'no key came with this podd by which a release could be verified',
-      {
-        hint: "name the release's public key: --key FILE.pub",
-      },
+      "name the release's public key: --key FILE.pub",
     )
   const texts = given.length === 0 ? [own] : given
   return Promise.all(
     texts.map(async (text) => {
       const key = parseSigningKey(text) ?? parseSigningKey(await readFile(text, 'utf8'))
       if (key !== undefined) return key
-      throw new PoddError('UPGRADE_REFUSED', `${text} is no public key of minisign`)
+      throw refused(`${text} is no public key of minisign`)
     }),
   )
 }
@@ -80,19 +82,16 @@ export async function takeRelease(
     isSourceUrl(from) ? new URL(other, from).href : join(dirname(from), other)
   const read = async (place: string): Promise<Uint8Array> =>
     isSourceUrl(place) ? readUrl(place, context) : readFile(place)
-  const refuse = (message: string, hint?: string): PoddError =>
-    new PoddError('UPGRADE_REFUSED', message, { hint })
-
   const [sums, signature] = await Promise.all([
     read(beside(sumsName)),
     read(beside(`${sumsName}${signatureSuffix}`)),
   ]).catch((error: unknown) => {
     const message = `${from} has no ${sumsName} with a signature beside it: ${errorMessage(error)}`
-    throw new PoddError('UPGRADE_REFUSED', message, { cause: error })
+    throw refused(message, undefined, error)
   })
   const signed = verifySignature(sums, signature, keys)
   if ('message' in signed)
-    throw refuse(
+    throw refused(
       `the signature of ${beside(sumsName)} ${signed.message}`,
       'take the release from its origin again',
     )
@@ -101,7 +100,7 @@ export async function takeRelease(
     .split('\n')
     .map((line) => line.split('  '))
     .find(([, file]) => file === name)?.[0]
-  if (expected === undefined) throw refuse(`${beside(sumsName)} names no ${name}`)
+  if (expected === undefined) throw refused(`${beside(sumsName)} names no ${name}`)
 
   await rm(directory, { recursive: true, force: true })
   await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -112,7 +111,7 @@ export async function takeRelease(
   await pipeline(createReadStream(taken), hash)
   if (hash.digest('hex') === expected) return taken
   await rm(directory, { recursive: true, force: true })
-  throw refuse(
+  throw refused(
     `${from} is not what ${sumsName} says: it is damaged, or was changed`,
     'take it from its origin again',
   )
@@ -127,9 +126,10 @@ export function versionOfRelease(path: string, { kind }: Installation, arch: str
   if (version !== undefined && itsProcessor === processor) return version
   const wanted =
     kind === 'package' ? `podd_VERSION_${processor}.deb` : `podd_VERSION_linux_${processor}.tar.gz`
-  throw new PoddError('UPGRADE_REFUSED', `${basename(path)} is no release for this podd`, {
-    hint: `this one was installed as ${kind === 'package' ? 'a package' : 'an archive'}, and takes ${wanted}`,
-  })
+  throw refused(
+    `${basename(path)} is no release for this podd`,
+    `this one was installed as ${kind === 'package' ? 'a package' : 'an archive'}, and takes ${wanted}`,
+  )
 }
 
 const previousPackage = join(cacheDir, 'previous.deb')
@@ -185,7 +185,7 @@ export async function lockUpgrades(): Promise<() => void> {
     return holdInstanceLock(cacheDir)
   } catch (error) {
     if (errorCode(error) !== 'ALREADY_RUNNING') throw error
-    throw new PoddError('UPGRADE_REFUSED', 'another `podd upgrade` is running', { cause: error })
+    throw refused('another `podd upgrade` is running', undefined, error)
   }
 }
 
@@ -198,10 +198,7 @@ export async function keepInstalled({ kind }: Installation): Promise<void> {
 async function repackInstalled(to: string): Promise<void> {
   await shell(repack, to).catch((error: unknown) => {
     const message = `the installed podd could not be kept, so nothing was changed: ${errorMessage(error)}`
-    throw new PoddError('UPGRADE_REFUSED', message, {
-      cause: error,
-      hint: '/var/tmp and /var/cache need room for podd twice',
-    })
+    throw refused(message, '/var/tmp and /var/cache need room for podd twice', error)
   })
 }
 
@@ -238,10 +235,7 @@ export async function goBack({ kind, root }: Installation): Promise<void> {
     return
   }
   if (!existsSync(previousPackage))
-    throw new PoddError(
-      'UPGRADE_REFUSED',
-      'there is no version before: this podd was not installed by `podd upgrade`',
-    )
+    throw refused('there is no version before: this podd was not installed by `podd upgrade`')
   const present = await installedVersion()
   await refuseOtherVersion(replacingVersion, present)
   await rm(replacedPackage, { force: true })
@@ -255,10 +249,9 @@ export async function refuseOtherVersion(record: string, present: string): Promi
   if (!existsSync(record)) return
   const replacing = (await readFile(record, 'utf8')).trim()
   if (replacing === present) return
-  throw new PoddError(
-    'UPGRADE_REFUSED',
+  throw refused(
     `the version that is kept is the one before podd ${replacing}, and podd ${present} was installed since`,
-    { hint: 'install the package of the version that you want: apt-get install ./podd_VERSION_ARCH.deb' },
+    'install the package of the version that you want: apt-get install ./podd_VERSION_ARCH.deb',
   )
 }
 
