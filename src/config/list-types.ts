@@ -1,7 +1,7 @@
 import { isJsonObject, objectOrEmpty } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { canonicalQuantity } from '../pod/values/quantity.ts'
-import { bad, ok, onlyInFile, path } from './option-type.ts'
+import { bad, ok, onlyInFile, path, splitPairs } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 
 type Check = (item: string) => string | undefined
@@ -48,8 +48,7 @@ function resourceList(names: ResourceNames): OptionType<Resources> {
   return {
     label: 'RESOURCE=QUANTITY[,...]',
     fromText(text) {
-      const pairs = text.split(',').filter((item) => item !== '')
-      return readResources(Object.fromEntries(pairs.map((pair) => splitPair(pair))), names)
+      return readResources(Object.fromEntries(splitPairs(text, '=')), names)
     },
     fromFile: (json) =>
       isJsonObject(json) ? readResources(json, names) : bad('must be a mapping of quantities'),
@@ -76,13 +75,8 @@ function isCpuOrMemory(name: string): boolean {
   return name === 'cpu' || name === 'memory'
 }
 
-function splitPair(pair: string): readonly [string, string] {
-  const equals = pair.indexOf('=')
-  return equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)]
-}
-
 function readResources(
-  mapping: Readonly<Record<string, Json>>,
+  mapping: Readonly<Record<string, Json | undefined>>,
   { idle, isKnown }: ResourceNames,
 ): Decoded<Resources> {
   const result: Record<string, string> = {}

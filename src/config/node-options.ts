@@ -13,6 +13,7 @@ import {
   parseDuration,
   kubeletOption,
   problemsWhere,
+  splitPairs,
 } from './option-type.ts'
 import type { Decoded, OptionProblems, OptionType } from './option-type.ts'
 
@@ -66,16 +67,7 @@ function bySignal<T>(
   }
   return {
     label: `SIGNAL${separator}${label}[,...]`,
-    fromText: (text) =>
-      readPairs(
-        text
-          .split(',')
-          .filter((pair) => pair !== '')
-          .map((pair) => {
-            const at = pair.indexOf(separator)
-            return at < 0 ? [pair, undefined] : [pair.slice(0, at), pair.slice(at + 1)]
-          }),
-      ),
+    fromText: (text) => readPairs(splitPairs(text, separator)),
     fromFile: (json) =>
       isJsonObject(json) ? readPairs(Object.entries(json)) : bad('must be a mapping of signals'),
     format: (value) =>

@@ -54,6 +54,18 @@ export function textual<T>(
   return { label, fromText, fromFile, format }
 }
 
+/** The names and values of `NAME=VALUE,…`; a name that stands alone has none. */
+export function splitPairs(
+  text: string,
+  separator: string,
+): readonly (readonly [name: string, value: string | undefined])[] {
+  const pairs = text.split(',').filter((pair) => pair !== '')
+  return pairs.map((pair) => {
+    const at = pair.indexOf(separator)
+    return at < 0 ? [pair, undefined] : [pair.slice(0, at), pair.slice(at + 1)]
+  })
+}
+
 function describe(json: Json): string {
   if (json === null) return 'null'
   if (Array.isArray(json)) return 'a list'
