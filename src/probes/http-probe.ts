@@ -11,7 +11,15 @@ import { nodeHttp } from '../base/http.ts'
 import { jsonAt } from '../base/json.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { describeDialError, describeReadError, isOwnFault, isParserError, joinHostPort } from './go-words.ts'
-import { boundAttempt, failure, maxOutputBytes, resolvePort, timedOut, unknown } from './probe-outcome.ts'
+import {
+  boundAttempt,
+  failure,
+  lookUpHost,
+  maxOutputBytes,
+  resolvePort,
+  timedOut,
+  unknown,
+} from './probe-outcome.ts'
 import type { AttemptBounds, ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
 /**
@@ -541,10 +549,11 @@ function createHttpConnection(endpoint: Endpoint): HttpConnection {
 }
 
 function openSocket({ scheme, host, port }: Endpoint, protocols = ['h2', 'http/1.1']): Socket {
-  if (scheme === 'http') return connectTcp({ host, port })
+  if (scheme === 'http') return connectTcp({ host, port, lookup: lookUpHost })
   return connectTls({
     host,
     port,
+    lookup: lookUpHost,
     rejectUnauthorized: false,
     // Nothing is verified, so old and short keys do no further harm.
     ciphers: 'DEFAULT@SECLEVEL=0',

@@ -1,3 +1,6 @@
+import { lookup } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
+import type { LookupFunction } from 'node:net'
 import type { Clock } from '../base/clock.ts'
 import type { ContainerPort } from '../pod/schema/container-schema.ts'
 import type { ContainerId } from '../pod/values/ids.ts'
@@ -111,3 +114,36 @@ function portNumber(name: string, ports: readonly ContainerPort[]): number | und
   if (named !== undefined) return named.containerPort
   return /^[+-]?\d+$/.test(name) ? Number(name) : undefined
 }
+
+/**
+ * Looks a name up once for all who ask before it is answered. Node looks names up in two threads, for as long as the
+ * system's resolver waits for its servers, and takes none back: probes of a name whose server is silent would pile up there
+ * before everybody else's, and no URL could be read any more.
+ */
+export function shareLookups(lookUp: (name: string, answer: LookupAnswer) => void): LookupFunction {
+  const waiting = new Map<string, LookupAnswer[]>()
+  return (name, { all = false }, callback) => {
+    const answer: LookupAnswer = (error, addresses = []) => {
+      const [first] = addresses
+      if (error !== null || first === undefined) callback(error, '')
+      else if (all) callback(null, [...addresses])
+      else callback(null, first.address, first.family)
+    }
+    const others = waiting.get(name)
+    if (others !== undefined) {
+      others.push(answer)
+      return
+    }
+    const asking = [answer]
+    waiting.set(name, asking)
+    lookUp(name, (error, addresses) => {
+      waiting.delete(name)
+      for (const each of asking) each(error, addresses)
+    })
+  }
+}
+
+type LookupAnswer = (error: NodeJS.ErrnoException | null, addresses?: readonly LookupAddress[]) => void
+
+/** The `lookup` of connections to what manifests name. */
+export const lookUpHost = shareLookups((name, answer) => lookup(name, { all: true }, answer))

@@ -6,7 +6,7 @@ import type { ExecSync, Pulse } from './exec-probe.ts'
 import { describeDialError, isOwnFault, joinHostPort } from './go-words.ts'
 import { runGrpcProbe } from './grpc-probe.ts'
 import { runHttpProbe } from './http-probe.ts'
-import { boundAttempt, failure, resolvePort, timedOut, unknown } from './probe-outcome.ts'
+import { boundAttempt, failure, lookUpHost, resolvePort, timedOut, unknown } from './probe-outcome.ts'
 import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
 export interface ProbeRunnerOptions {
@@ -50,7 +50,7 @@ export function runTcpProbe(
   const { port } = resolved
   return boundAttempt(bounds, {
     begin: (settle) => {
-      const socket = connect({ host, port })
+      const socket = connect({ host, port, lookup: lookUpHost })
       socket.once('connect', () => settle({ result: 'success', output: '' }))
       // Stays on: a socket may still fail while it closes.
       socket.on('error', (error) => {

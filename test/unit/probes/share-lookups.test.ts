@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import type { LookupAddress, LookupOptions } from 'node:dns'
+import { shareLookups } from '../../../src/probes/probe-outcome.ts'
+
+describe('the lookups of names that manifests give', () => {
+  const address = { address: '192.0.2.1', family: 4 }
+  const other = { address: '2001:db8::1', family: 6 }
+
+  function given() {
+    const asked: {
+      readonly name: string
+      readonly answer: (error: Error | null, addresses?: readonly LookupAddress[]) => void
+    }[] = []
+    const lookUp = shareLookups((name, answer) => asked.push({ name, answer }))
+    const ask = (name: string, options: LookupOptions = { all: true }) =>
+      new Promise((resolve) => lookUp(name, options, (...answer) => resolve(answer)))
+    return { asked, ask }
+  }
+
+  it('are one for all probes that ask before it is answered, however many', async () => {
+    const { asked, ask } = given()
+    const answers = Array.from({ length: 100 }, () => ask('silent.example'))
+    const elsewhere = ask('other.example')
+    expect(asked.map(({ name }) => name)).toEqual(['silent.example', 'other.example'])
+    asked[0]?.answer(null, [address, other])
+    asked[1]?.answer(null, [other])
+    expect(new Set(await Promise.all(answers.map(async (answer) => JSON.stringify(await answer))))).toEqual(
+      new Set([JSON.stringify([null, [address, other]])]),
+    )
+    expect(await elsewhere).toEqual([null, [other]])
+  })
+
+  it('are made anew once one is answered, or has failed', async () => {
+    const { asked, ask } = given()
+    const failed = ask('a.example')
+    const error = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' })
+    asked[0]?.answer(error)
+    expect(await failed).toEqual([error, ''])
+    const found = ask('a.example', {})
+    asked[1]?.answer(null, [address, other])
+    expect(await found).toEqual([null, '192.0.2.1', 4])
+    void ask('a.example')
+    expect(asked).toHaveLength(3)
+  })
+})
