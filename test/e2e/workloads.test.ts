@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
 import type { UnitObject } from '../../src/api/sources.ts'
 import { callApi } from '../support/call-api.ts'
+import { freePort } from '../support/free-port.ts'
+import { loginKubectl } from '../support/kubectl.ts'
 import { proves } from '../support/proves.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
@@ -364,3 +366,54 @@ describePodd('workloads that run on', { config }, (rig) => {
     },
   )
 })
+
+const port = await freePort()
+
+describePodd(
+  'a Deployment that kubectl applied',
+  {
+    config: {
+      api: { listen: `127.0.0.1:${port}` },
+      updates: { minReady: '1s', progressDeadline: '30s', crashes: 2 },
+    },
+  },
+  (rig) => {
+    it('goes back to its last healthy template where it asks for that, keeps what was applied, and is undone', async () => {
+      const podd = rig()
+      const kubectl = await loginKubectl(podd, 'forky', { user: 'dev', role: 'edit' })
+      const print = async (line: string, input?: object): Promise<string> => {
+        const call = input === undefined ? {} : { input: JSON.stringify(input) }
+        const { code, stdout, stderr } = await kubectl(line.split(' '), call)
+        if (code !== 0) throw new Error(`kubectl ${line} exited with ${code}:\n${stdout}${stderr}`)
+        return stdout
+      }
+      const deployment = (change: object = {}): object => ({
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'web', annotations: { 'podd.dev/rollback': 'true' } },
+        spec: { replicas: 2, selector: { matchLabels: { app: 'web' } }, template: template('web', change) },
+      })
+      const asked = 'get deploy web -o jsonpath={.spec.template.spec.containers[0].command[0]}'
+      const running = 'get pods -o jsonpath={.items[*].spec.containers[0].command[0]}'
+      const why = 'get deploy web -o jsonpath={.status.conditions[1].reason}'
+      expect(await print('apply -f -', deployment())).toBe('deployment.apps/web created\n')
+      await print('rollout status deploy/web --timeout=120s')
+      await untilHealthy(podd, 1)
+      expect(await print('apply -f -', deployment({ command: ['httpdd'] }))).toBe(
+        'deployment.apps/web configured\n',
+      )
+      await podd.until(
+        'the template to have failed',
+        async () => (await print(why)) === 'ProgressDeadlineExceeded',
+      )
+      await uids(podd, 'web-0', 'web-1')
+      expect([await print(running), await print(asked)]).toEqual(['httpd httpd', 'httpdd'])
+      expect((await kubectl(['rollout', 'status', 'deploy/web', '--timeout=30s'])).code).toBe(1)
+      expect(await print('rollout history deploy/web')).toMatch(/^1 .*\n2 /mu)
+      expect(await print('rollout undo deploy/web')).toBe('deployment.apps/web rolled back\n')
+      await print('rollout status deploy/web --timeout=120s')
+      expect([await print(running), await print(asked)]).toEqual(['httpd httpd', 'httpd'])
+      expect(await print(why)).toBe('NewReplicaSetAvailable')
+    })
+  },
+)

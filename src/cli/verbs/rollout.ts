@@ -255,10 +255,11 @@ written over the API: \`podd get jobs\` shows it until it is deleted there.`,
     if (name === undefined || more.length > 0) throw new UsageError('create which job?', usage)
     const from = args.value('from') ?? ''
     const [word = '', cronJob = '', ...others] = from.split('/')
-    if (findKind(word)?.kind !== 'CronJob' || cronJob === '' || others.length > 0)
+    const kind = findKind(word)
+    if (kind?.kind !== 'CronJob' || cronJob === '' || others.length > 0)
       throw new UsageError(from === '' ? 'create a job from what?' : `${from} is no CronJob`, usage)
     const namespace = readNamespace(args)
-    const path = `${listPath('cronjobs', namespace, '/apis/batch/v1')}/${encodeURIComponent(cronJob)}`
+    const path = pathOf({ kind, name: cronJob }, namespace)
     const { metadata, spec } = await client.get<WorkloadObject>(path, signal)
     const template = objectAt(spec, 'jobTemplate')
     const given = objectAt(template, 'metadata')
@@ -303,6 +304,10 @@ async function waitForRollout(
     return rest === undefined
   }
   const first = await client.get<WorkloadObject>(pathOf(target, namespace), signal)
+  if (objectAt(first.spec, 'updateStrategy')?.['type'] === 'OnDelete')
+    throw new PoddError('WAIT_FAILED', `${kind.singular} ${name} has the updateStrategy OnDelete`, {
+      hint: 'Each pod is replaced when it is deleted: podd delete pod NAME.',
+    })
   if (isDone(first)) return done
   const until = AbortSignal.any([signal, late.signal])
   const tooLate = (): PoddError =>

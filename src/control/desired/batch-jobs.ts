@@ -2,7 +2,7 @@ import { Cron } from 'croner'
 import { canonicalJson, isJsonObject, jsonAt, sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Migration } from '../../base/state-file.ts'
-import { podOf, toDocument } from '../../decide/workloads/replica-pods.ts'
+import { podOf, soonest, toDocument } from '../../decide/workloads/replica-pods.ts'
 import type { Expansion } from '../../decide/workloads/replica-pods.ts'
 import { stepCronJob } from '../../decide/workloads/run-cron-job.ts'
 import type { CronRecord, Schedule } from '../../decide/workloads/run-cron-job.ts'
@@ -107,11 +107,8 @@ export class BatchJobs {
 
   /** The Jobs that CronJobs of these have started, by the state on the disk. */
   startedJobs(source: SourceName, documents: readonly ObjectDocument[]): readonly ObjectDocument[] {
-    return documents.flatMap((document) => {
-      const { object } = document
-      if (object.kind !== 'CronJob') return []
-      return this.#childrenOf(document, this.#state.cronJobs[keyOf(source, object)])
-    })
+    const cronJobs = documents.filter(({ object }) => object.kind === 'CronJob')
+    return this.#jobsAmong(source, cronJobs, this.#state).map(({ document }) => document)
   }
 
   /** What is known of a Job or CronJob, by the state on the disk. */
@@ -135,8 +132,12 @@ export class BatchJobs {
 
   /** The pods by the state on the disk: nothing is counted, started or ended. */
   keep(source: SourceName, documents: readonly ObjectDocument[]): readonly PodDocument[] {
-    return this.#jobsAmong(source, documents, this.#state).flatMap(({ document, job }) =>
-      this.#podsOf(document, this.#state.jobs[keyOf(source, job)]),
+    return this.#podsBy(source, documents, this.#state)
+  }
+
+  #podsBy(source: SourceName, documents: readonly ObjectDocument[], state: BatchState) {
+    return this.#jobsAmong(source, documents, state).flatMap(({ document, job }) =>
+      this.#podsOf(document, state.jobs[keyOf(source, job)]),
     )
   }
 
@@ -164,15 +165,9 @@ export class BatchJobs {
           before?.run === run && isOf(before, document) ? before : newJobRecord(run, nowMs, before?.made)
         const own =
           pods.get(`Job/${job.metadata.namespace}/${job.metadata.name}`) ?? new Map<string, JobPod>()
-        const { record: next, wakeAtMs } = stepJob(
-          job.metadata.name,
-          job.spec,
-          bound(record, document),
-          own,
-          nowMs,
-        )
-        jobs[key] = next
-        if (wakeAtMs !== undefined) wakes.push(wakeAtMs)
+        const step = stepJob(job.metadata.name, job.spec, bound(record, document), own, nowMs)
+        jobs[key] = step.record
+        if (step.wakeAtMs !== undefined) wakes.push(step.wakeAtMs)
       }
     }
     // A Job that has ended makes room for the next one.
@@ -200,10 +195,7 @@ export class BatchJobs {
     }
     stepJobs()
     const state = { jobs, cronJobs }
-    const made = this.#jobsAmong(source, documents, state).flatMap(({ document, job }) =>
-      this.#podsOf(document, jobs[keyOf(source, job)]),
-    )
-    return { state, pods: made, wakeAtMs: wakes.length === 0 ? undefined : Math.min(...wakes) }
+    return { state, pods: this.#podsBy(source, documents, state), wakeAtMs: soonest(...wakes) }
   }
 
   /** Without what is known of this source's Jobs and CronJobs that aren't given any more. */

@@ -1,15 +1,15 @@
 import type { WorkloadObject } from '../../api/cluster-objects.ts'
 import { formatTime, PacedWork } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
-import { objectOrEmpty, sameData } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import {
   expandReplicas,
   isReplicaDocument,
-  isWorkloadDocument,
   podOf,
+  renamed,
+  soonest,
   WorkloadTargets,
 } from '../../decide/workloads/replica-pods.ts'
 import type { Expansion, WorkloadPod } from '../../decide/workloads/replica-pods.ts'
@@ -111,7 +111,7 @@ export class Workloads {
   /** A snapshot with the pods and claims of its workloads. */
   async expand(snapshot: SourceSnapshot): Promise<SourceSnapshot> {
     const { source } = snapshot
-    const documents = snapshot.objects.filter((document) => isWorkloadDocument(document))
+    const documents = snapshot.objects.filter(({ object }) => isWorkloadKind(object.kind))
     const hasBatch = documents.some(({ object }) => isBatchKind(object.kind))
     const known = this.#sources.get(source)
     const wasBatch = known?.hasBatch ?? (await this.#hasRecords())
@@ -134,9 +134,7 @@ export class Workloads {
     const workloads = { documents, hasBatch: hasBatch || staysBatch, isComplete }
     const decision = this.#decide(source, { ...workloads, hasBatch: needsBatch })
     const { pods: wanted, wakeAtMs: dueAtMs } = await this.#commit(source, workloads, decision)
-    const retryAtMs = isUnknown ? this.#env.clock.wallMs() + retryMs : Infinity
-    const soonest = Math.min(dueAtMs ?? Infinity, retryAtMs)
-    const wakeAtMs = Number.isFinite(soonest) ? soonest : undefined
+    const wakeAtMs = soonest(dueAtMs, isUnknown ? this.#env.clock.wallMs() + retryMs : undefined)
     // What didn't change is the same object.
     const pods = wanted.map((document) => {
       const same = known?.byKey.get(podKey(document.pod.metadata))
@@ -193,27 +191,22 @@ export class Workloads {
   }
 
   /**
-   * Undefined where the disk can't be read now: it is tried again, and until then no Job's pod is started, and those in the
-   * files of Jobs stay.
+   * Loaded here, as few hosts have Jobs. Where what they have done is spoiled, nothing is known of it. Undefined where the
+   * disk can't be read now: it is tried again, and until then no Job's pod is started, and those in the files of Jobs stay.
    */
   async #tryToLoadBatch(): Promise<BatchJobs | undefined> {
+    const { logger, batch } = this.#env
+    const { file, report } = batch
     try {
-      return await this.#loadBatch()
+      const { BatchJobs, readBatchState } = await import('./batch-jobs.ts')
+      return new BatchJobs(file, await readBatchState(file, report))
     } catch (error) {
-      const { logger, batch } = this.#env
-      const log = { path: batch.file.path, err: error }
+      const log = { path: file.path, err: error }
       if (!this.#isUnread)
         logger.error(log, 'cannot read what Jobs have done: none goes on until that is possible')
       this.#isUnread = true
       return undefined
     }
-  }
-
-  /** Loaded here, as few hosts have Jobs. Where what they have done is spoiled, nothing is known of it. Throws the system's error. */
-  async #loadBatch(): Promise<BatchJobs> {
-    const { file, report } = this.#env.batch
-    const { BatchJobs, readBatchState } = await import('./batch-jobs.ts')
-    return new BatchJobs(file, await readBatchState(file, report))
   }
 
   /** Whether a pod of a workload is to be as this document says, but not yet: others come first. */
@@ -250,8 +243,8 @@ export class Workloads {
   }
 
   #note(uid: string): void {
-    const record = this.#env.workers.get(uid)?.state.record
-    if (record?.owner !== undefined) this.#ask(record.source)
+    const worker = this.#env.workers.get(uid)
+    if (worker !== undefined) this.noteStage(worker)
   }
 
   #ask(source: SourceName): void {
@@ -263,11 +256,11 @@ export class Workloads {
 
   #startTimer(): void {
     this.#timer?.cancel()
-    const soonest = Math.min(...[...this.#sources.values()].map(({ wakeAtMs }) => wakeAtMs ?? Infinity))
-    if (!Number.isFinite(soonest)) return
+    const dueAtMs = soonest(...[...this.#sources.values()].map(({ wakeAtMs }) => wakeAtMs))
+    if (dueAtMs === undefined) return
     const { clock } = this.#env
     // The wall clock may be set meanwhile.
-    const waitMs = Math.min(Math.max(0, soonest - clock.wallMs()), longestWaitMs)
+    const waitMs = Math.min(Math.max(0, dueAtMs - clock.wallMs()), longestWaitMs)
     this.#timer = clock.startTimer(waitMs, () => {
       for (const [source] of this.#sources) this.#ask(source)
     })
@@ -307,19 +300,12 @@ export class Workloads {
   #show(): void {
     const { shown, clock } = this.#env
     const nowMs = clock.wallMs()
-    const byKind = {
-      Deployment: new Map<string, WorkloadObject>(),
-      StatefulSet: new Map<string, WorkloadObject>(),
-      DaemonSet: new Map<string, WorkloadObject>(),
-      Job: new Map<string, WorkloadObject>(),
-      CronJob: new Map<string, WorkloadObject>(),
-    }
-    const stores = {
-      Deployment: shown.deployments,
-      StatefulSet: shown.statefulsets,
-      DaemonSet: shown.daemonsets,
-      Job: shown.jobs,
-      CronJob: shown.cronjobs,
+    const kinds = {
+      Deployment: { store: shown.deployments, objects: new Map<string, WorkloadObject>() },
+      StatefulSet: { store: shown.statefulsets, objects: new Map<string, WorkloadObject>() },
+      DaemonSet: { store: shown.daemonsets, objects: new Map<string, WorkloadObject>() },
+      Job: { store: shown.jobs, objects: new Map<string, WorkloadObject>() },
+      CronJob: { store: shown.cronjobs, objects: new Map<string, WorkloadObject>() },
     }
     for (const [source, { documents }] of this.#sources) {
       if (documents.length === 0) continue
@@ -333,7 +319,7 @@ export class Workloads {
         const owner = document.owner && ownerReference(document.owner, { namespace, source })
         const workers = owned.get(keyOfObject(object)) ?? []
         const { job, cronJob, activeJobs } = this.#batch?.factsOf(source, object) ?? noBatch
-        const before = stores[object.kind].get(metadata.uid)?.metadata.creationTimestamp
+        const before = kinds[object.kind].store.get(metadata.uid)?.metadata.creationTimestamp
         const sinceMs = cronJob?.createdAtMs ?? job?.createdAtMs ?? nowMs
         const shownObject = showWorkload(document, {
           metadata: {
@@ -352,11 +338,10 @@ export class Workloads {
           nowMs,
         })
         if (shownObject !== undefined && job?.isExpired !== true)
-          byKind[object.kind].set(metadata.uid, shownObject)
+          kinds[object.kind].objects.set(metadata.uid, shownObject)
       }
     }
-    for (const kind of ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob'] as const)
-      stores[kind].replaceAll(byKind[kind])
+    for (const { store, objects } of Object.values(kinds)) store.replaceAll(objects)
   }
 
   #decide(source: SourceName, { documents, hasBatch, isComplete }: Workloaded): Decision {
@@ -472,16 +457,11 @@ const nothing = {
 const longestWaitMs = 60_000
 const retryMs = 30_000
 
-function renamed(manifest: JsonObject, name: string): JsonObject {
-  return { ...manifest, metadata: { ...objectOrEmpty(manifest['metadata']), name } }
-}
-
 /** All together. */
 function joined(expansions: readonly Expansion[]): Expansion {
-  const wakes = expansions.flatMap(({ wakeAtMs }) => wakeAtMs ?? [])
   return {
     pods: expansions.flatMap(({ pods }) => pods),
-    wakeAtMs: wakes.length === 0 ? undefined : Math.min(...wakes),
+    wakeAtMs: soonest(...expansions.map(({ wakeAtMs }) => wakeAtMs)),
   }
 }
 
@@ -496,9 +476,5 @@ function isWorkload(object: LocalObject): object is Extract<LocalObject, { reado
   return isWorkloadKind(object.kind)
 }
 function isSameDocument(before: PodDocument | undefined, after: PodDocument): boolean {
-  return before !== undefined && sameData(documentData(before), documentData(after))
-}
-
-function documentData({ manifest, place, owner, progress }: PodDocument): object {
-  return { manifest, place, owner, progress }
+  return before !== undefined && sameData({ ...before, pod: null }, { ...after, pod: null })
 }

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
 import type { LocalObject } from '../../pod/objects/local-object.ts'
-import { isReplicaKind, isWorkloadKind, templatePath } from '../../pod/objects/workload-kinds.ts'
+import { isReplicaKind, templatePath } from '../../pod/objects/workload-kinds.ts'
 import type { DaemonSet, Deployment, StatefulSet } from '../../pod/objects/workload-kinds.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
 
@@ -69,6 +69,12 @@ export class WorkloadTargets {
 }
 
 const none: readonly never[] = []
+
+/** The first of these times; undefined where there is none, or it never comes. */
+export function soonest(...times: readonly (number | undefined)[]): number | undefined {
+  const first = Math.min(...times.map((time) => time ?? Infinity))
+  return Number.isFinite(first) ? first : undefined
+}
 
 export function ordinalsOf({ kind, spec }: ReplicaWorkload): readonly number[] {
   if (kind === 'DaemonSet') return [0]
@@ -195,15 +201,14 @@ export function expandReplicas(
     const isProven = isReadyFor(pod, isStale ? minReadyMs : provenMs)
     return { target, pod, isStale, isAvailable: isReadyFor(pod, minReadyMs), isProven }
   })
-  const soonest = Math.min(
-    ...pods.flatMap(({ state, readySinceMs }) => {
-      const dueMs = [minReadyMs, provenMs].map((ms) => (readySinceMs ?? nowMs) + ms)
-      return state === 'ready' ? dueMs.filter((atMs) => atMs > nowMs) : []
-    }),
+  const dueMs = pods.flatMap(({ state, readySinceMs = nowMs }) =>
+    state === 'ready' ? [readySinceMs + minReadyMs, readySinceMs + provenMs] : [],
   )
-  const wakeAtMs = Number.isFinite(soonest) ? soonest : undefined
   const extra = selectSurplus(document, targets, pods)
-  return { pods: [...selectPods(document, slots), ...extra], wakeAtMs }
+  return {
+    pods: [...selectPods(document, slots), ...extra],
+    wakeAtMs: soonest(...dueMs.filter((atMs) => atMs > nowMs)),
+  }
 }
 
 interface Slot {
@@ -258,7 +263,7 @@ function isOrdered(object: ReplicaWorkload): boolean {
   return object.kind === 'StatefulSet' && object.spec.podManagementPolicy === 'OrderedReady'
 }
 
-function renamed(manifest: JsonObject, name: string): JsonObject {
+export function renamed(manifest: JsonObject, name: string): JsonObject {
   return { ...manifest, metadata: { ...objectOrEmpty(manifest['metadata']), name } }
 }
 
@@ -302,9 +307,4 @@ function selectSurplus(
     .toSorted((a, b) => ordinal(a) - ordinal(b))
   const isEnding = staying.length < surplus.length
   return staying.slice(0, isEnding ? undefined : -1).map(({ manifest }) => toDocument(document, manifest))
-}
-
-/** Whether pods are made from it. */
-export function isWorkloadDocument({ object }: ObjectDocument): boolean {
-  return isWorkloadKind(object.kind)
 }

@@ -33,8 +33,6 @@ export interface CronRecord {
 export interface CronStep {
   readonly record: CronRecord
   readonly wakeAtMs: number | undefined
-  /** Jobs that a new one takes the place of. */
-  readonly replaced: readonly string[]
 }
 
 /**
@@ -53,8 +51,8 @@ export function stepCronJob(
   nowMs: number,
 ): CronStep {
   const record = forgetOld(spec, noteSuccess(before, endOf), endOf)
-  const idle = { record, wakeAtMs: schedule.next(nowMs), replaced: [] }
-  if (spec.suspend) return { record, wakeAtMs: undefined, replaced: [] }
+  if (spec.suspend) return { record, wakeAtMs: undefined }
+  const idle = { record, wakeAtMs: schedule.next(nowMs) }
   const deadlineMs =
     spec.startingDeadlineSeconds === undefined ? Infinity : spec.startingDeadlineSeconds * 1000
   const earliestMs = Math.max(record.lastScheduledMs ?? record.createdAtMs, nowMs - deadlineMs)
@@ -68,7 +66,7 @@ export function stepCronJob(
   const replaced = spec.concurrencyPolicy === 'Replace' ? active.map((job) => job.name) : []
   const kept = record.jobs.filter((job) => !replaced.includes(job.name))
   const started = { name, scheduledMs, manifest: make(name, scheduledMs) }
-  return { ...idle, record: { ...record, lastScheduledMs: scheduledMs, jobs: [...kept, started] }, replaced }
+  return { ...idle, record: { ...record, lastScheduledMs: scheduledMs, jobs: [...kept, started] } }
 }
 
 function noteSuccess(record: CronRecord, endOf: (name: string) => JobEnd | undefined): CronRecord {

@@ -2,6 +2,7 @@
 import { objectOrEmpty } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { JobSpec } from '../../pod/objects/workload-kinds.ts'
+import { soonest } from './replica-pods.ts'
 
 /** A pod of a Job, as far as the Job depends on it. */
 export interface JobPod {
@@ -76,7 +77,6 @@ const longestBackoffMs = 600_000
 /** How many finished pods of a Job are kept, for their logs; the newest. */
 const keptPods = 20
 
-/** @param name of the Job */
 export function newJobRecord(run: string, nowMs: number, made = 0): JobRecord {
   return {
     run,
@@ -119,19 +119,11 @@ export function stepJob(
     }
   }
   const started = { ...counted, startedAtMs: counted.startedAtMs ?? nowMs }
-  const end = judgeEnd(spec, started, pods, nowMs)
+  const deadlineMs = started.startedAtMs + (spec.activeDeadlineSeconds ?? Infinity) * 1000
+  const end = judgeEnd(spec, started, pods, deadlineMs, nowMs)
   if (end !== undefined) return finish(spec, started, end, nowMs)
-  const deadlineMs =
-    spec.activeDeadlineSeconds === undefined
-      ? undefined
-      : started.startedAtMs + spec.activeDeadlineSeconds * 1000
   const { record: next, wakeAtMs } = makePods(name, spec, started, nowMs)
   return { record: forgetOld(next), wakeAtMs: soonest(deadlineMs, wakeAtMs) }
-}
-
-function soonest(...times: readonly (number | undefined)[]): number | undefined {
-  const known = times.filter((time) => time !== undefined)
-  return known.length === 0 ? undefined : Math.min(...known)
 }
 
 const isIndexed = ({ completionMode }: JobSpec): boolean => completionMode === 'Indexed'
@@ -199,12 +191,7 @@ function noteFailure(
       }),
     ...(isLost && { failedIndexes: [...record.failedIndexes, index] }),
     ...(rule?.action === 'FailJob' && {
-      finished: {
-        type: 'Failed',
-        reason: 'PodFailurePolicy',
-        message: `${rule.what} for pod ${name}: ${rule.why}`,
-        atMs: nowMs,
-      },
+      finished: endAt(nowMs, 'Failed', 'PodFailurePolicy', `${rule.what} for pod ${name}: ${rule.why}`),
     }),
   }
 }
@@ -238,39 +225,33 @@ function matchRule({ podFailurePolicy }: JobSpec, { exitCodes, conditions }: Job
   return undefined
 }
 
+function endAt(atMs: number, type: JobEnd['type'], reason: string, message: string): JobEnd {
+  return { type, reason, message, atMs }
+}
+
 const defaultBackoffLimit = 6
 
 function judgeEnd(
   spec: JobSpec,
   record: JobRecord,
   pods: ReadonlyMap<string, JobPod>,
+  deadlineMs: number,
   nowMs: number,
 ): JobEnd | undefined {
-  const failed = (reason: string, message: string): JobEnd => ({
-    type: 'Failed',
-    reason,
-    message,
-    atMs: nowMs,
-  })
+  const failed = (reason: string, message: string): JobEnd => endAt(nowMs, 'Failed', reason, message)
   const limit =
     spec.backoffLimit ?? (spec.backoffLimitPerIndex === undefined ? defaultBackoffLimit : Infinity)
   const active = activeOf(record)
   if (record.failed > limit || isPastRestarts(spec, limit, active, pods))
     return failed('BackoffLimitExceeded', 'Job has reached the specified backoff limit')
-  const { startedAtMs = nowMs } = record
-  if (spec.activeDeadlineSeconds !== undefined && nowMs - startedAtMs >= spec.activeDeadlineSeconds * 1000)
-    return failed('DeadlineExceeded', 'Job was active longer than specified deadline')
+  if (nowMs >= deadlineMs) return failed('DeadlineExceeded', 'Job was active longer than specified deadline')
   if (spec.maxFailedIndexes !== undefined && record.failedIndexes.length > spec.maxFailedIndexes)
     return failed(
       'MaxFailedIndexesExceeded',
       'Job has exceeded the specified maximal number of failed indexes',
     )
-  const complete: JobEnd = {
-    type: 'Complete',
-    reason: 'CompletionsReached',
-    message: 'Reached expected number of succeeded pods',
-    atMs: nowMs,
-  }
+  const done = 'Reached expected number of succeeded pods'
+  const complete = endAt(nowMs, 'Complete', 'CompletionsReached', done)
   if (isIndexed(spec)) {
     if (record.completedIndexes.length + record.failedIndexes.length < (spec.completions ?? 0))
       return undefined
@@ -282,7 +263,7 @@ function judgeEnd(
 }
 
 /** The names of those that have not ended. */
-function activeOf({ pods }: JobRecord): readonly string[] {
+export function activeOf({ pods }: JobRecord): readonly string[] {
   return Object.entries(pods).flatMap(([name, { outcome }]) => (outcome === undefined ? [name] : []))
 }
 
@@ -418,28 +399,16 @@ export function asJobPod(pod: JsonObject, job: string, index: number | undefined
   const spec = objectOrEmpty(pod['spec'])
   const own = index === undefined ? {} : { [indexKey]: String(index) }
   const named = { 'batch.kubernetes.io/job-name': job, 'job-name': job, ...own }
+  const labelled = { ...metadata, labels: { ...objectOrEmpty(metadata['labels']), ...named } }
+  if (index === undefined) return { ...pod, metadata: labelled }
+  const lists = ['initContainers', 'containers'].flatMap((key) => {
+    const list = spec[key]
+    return Array.isArray(list) ? [[key, list.map((each) => withIndex(objectOrEmpty(each)))] as const] : []
+  })
   return {
     ...pod,
-    metadata: {
-      ...metadata,
-      labels: { ...objectOrEmpty(metadata['labels']), ...named },
-      ...(index !== undefined && { annotations: { ...objectOrEmpty(metadata['annotations']), ...own } }),
-    },
-    spec:
-      index === undefined
-        ? spec
-        : {
-            ...spec,
-            hostname: spec['hostname'] ?? `${job}-${index}`,
-            ...Object.fromEntries(
-              ['initContainers', 'containers'].flatMap((key) => {
-                const list = spec[key]
-                return Array.isArray(list)
-                  ? [[key, list.map((each) => withIndex(objectOrEmpty(each)))] as const]
-                  : []
-              }),
-            ),
-          },
+    metadata: { ...labelled, annotations: { ...objectOrEmpty(metadata['annotations']), ...own } },
+    spec: { ...spec, hostname: spec['hostname'] ?? `${job}-${index}`, ...Object.fromEntries(lists) },
   }
 }
 

@@ -9,6 +9,7 @@ import { digestText } from '../../pod/values/hash.ts'
 import { isReplicaDocument, maxUnavailable } from './replica-pods.ts'
 import type { ReplicaDocument, WorkloadPod } from './replica-pods.ts'
 import type { CronRecord } from './run-cron-job.ts'
+import { activeOf } from './run-job.ts'
 import type { JobPod, JobRecord } from './run-job.ts'
 
 /** What is known of a workload beside its document. */
@@ -29,34 +30,21 @@ export function showWorkload(document: ObjectDocument, facts: WorkloadFacts): Wo
   const { object, manifest, newest, kept } = document
   const spec = objectOrEmpty(newest === undefined ? (kept?.spec ?? manifest['spec']) : newest['spec'])
   const generation = generationOf(facts.metadata)
-  const common = { metadata: { ...facts.metadata, generation } }
+  const metadata = { ...facts.metadata, generation }
   if (isReplicaDocument(document)) {
     const { kind } = document.object
     const status = { observedGeneration: generation, ...replicaStatus(document, facts) }
-    return { apiVersion: 'apps/v1', kind, ...common, spec: { ...replicaDefaults(document), ...spec }, status }
+    return { apiVersion: 'apps/v1', kind, metadata, spec: { ...replicaDefaults(document), ...spec }, status }
   }
+  const common = { apiVersion: 'batch/v1', metadata } as const
   if (object.kind === 'Job') {
-    const status =
-      facts.job === undefined ? {} : jobStatus(facts.job.record, facts.job.pods, object.spec.suspend)
-    return {
-      apiVersion: 'batch/v1',
-      kind: 'Job',
-      ...common,
-      spec: { ...jobDefaults(object.spec), ...spec },
-      status,
-    }
+    const { job } = facts
+    const status = job === undefined ? {} : jobStatus(job.record, job.pods, object.spec.suspend)
+    return { ...common, kind: 'Job', spec: { ...jobDefaults(object.spec), ...spec }, status }
   }
-  if (object.kind === 'CronJob') {
-    const { schedule: _schedule, timeZone: _zone, jobTemplate: _template, ...defaults } = object.spec
-    return {
-      apiVersion: 'batch/v1',
-      kind: 'CronJob',
-      ...common,
-      spec: { ...defaults, ...spec },
-      status: cronStatus(object, facts),
-    }
-  }
-  return undefined
+  if (object.kind !== 'CronJob') return undefined
+  const { schedule: _schedule, timeZone: _zone, jobTemplate: _template, ...defaults } = object.spec
+  return { ...common, kind: 'CronJob', spec: { ...defaults, ...spec }, status: cronStatus(object, facts) }
 }
 
 function generationOf(metadata: object): number {
@@ -186,9 +174,7 @@ export function revisionName(workload: string, template: Json | undefined): stri
 }
 
 function jobStatus(record: JobRecord, pods: ReadonlyMap<string, JobPod>, suspend: boolean): JsonObject {
-  const active = Object.entries(record.pods).flatMap(([name, { outcome }]) =>
-    outcome === undefined ? [name] : [],
-  )
+  const active = activeOf(record)
   const { finished, startedAtMs } = record
   const conditions = jobConditions(record, suspend)
   return {

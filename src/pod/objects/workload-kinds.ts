@@ -22,7 +22,7 @@ import {
   requiredOrZero,
   string,
 } from '../schema/types.ts'
-import type { Infer } from '../schema/types.ts'
+import type { Fields, Infer } from '../schema/types.ts'
 import { claimSpecSchema } from '../schema/volume-schema.ts'
 import { validateLabelSelector } from '../validation/validate-metadata.ts'
 import { validateClaimSpec } from '../validation/validate-volumes.ts'
@@ -43,37 +43,42 @@ const podTemplateSchema = object('PodTemplateSpec', {
   spec: podSchema.fields.spec,
 })
 
-const controlPlane = 'written by a control plane'
+const statusField = ignored(map(any), 'written by a control plane')
 const history = 'podd keeps as many revisions as `updateHistory` says'
 const surge = 'a pod is replaced by one of its own name, as soon as that could start'
 
-const rollingUpdateFields = {
-  maxUnavailable: optional(intOrString, 'at least one, as no pod is added meanwhile'),
-  maxSurge: ignored(intOrString, surge),
+function workloadSchema<const Version extends string, const Kind extends string, const Spec extends Fields>(
+  apiVersion: Version,
+  kind: Kind,
+  spec: Spec,
+) {
+  return kindSchema(apiVersion, kind, { spec: required(object(`${kind}Spec`, spec)), status: statusField })
+}
+
+/** What all workloads whose pods run on have. */
+const replicaFields = {
+  selector: required(labelSelectorSchema),
+  template: required(podTemplateSchema),
+  minReadySeconds: defaulted(int32, 0),
+  revisionHistoryLimit: ignored(int32, history),
 } as const
 
-export const deploymentSchema = kindSchema('apps/v1', 'Deployment', {
-  spec: required(
-    object('DeploymentSpec', {
-      replicas: defaulted(int32, 1),
-      selector: required(labelSelectorSchema),
-      template: required(podTemplateSchema),
-      strategy: optional(
-        object('DeploymentStrategy', {
-          type: defaulted(oneOf('Recreate', 'RollingUpdate'), 'RollingUpdate'),
-          rollingUpdate: optional(object('RollingUpdateDeployment', rollingUpdateFields)),
+export const deploymentSchema = workloadSchema('apps/v1', 'Deployment', {
+  replicas: defaulted(int32, 1),
+  ...replicaFields,
+  strategy: optional(
+    object('DeploymentStrategy', {
+      type: defaulted(oneOf('Recreate', 'RollingUpdate'), 'RollingUpdate'),
+      rollingUpdate: optional(
+        object('RollingUpdateDeployment', {
+          maxUnavailable: optional(intOrString, 'at least one, as no pod is added meanwhile'),
+          maxSurge: ignored(intOrString, surge),
         }),
-      ),
-      minReadySeconds: defaulted(int32, 0),
-      revisionHistoryLimit: ignored(int32, history),
-      paused: defaulted(bool, false),
-      progressDeadlineSeconds: optional(
-        int32,
-        'where it is left out, `updateProgressDeadline` of podd holds',
       ),
     }),
   ),
-  status: ignored(map(any), controlPlane),
+  paused: defaulted(bool, false),
+  progressDeadlineSeconds: optional(int32, 'where it is left out, `updateProgressDeadline` of podd holds'),
 })
 
 const updateTypeSchema = defaulted(
@@ -88,73 +93,57 @@ const claimTemplateSchema = object('PersistentVolumeClaim', {
   kind: optional(oneOf('PersistentVolumeClaim')),
   metadata: required(objectMetaSchema),
   spec: required(claimSpecSchema),
-  status: ignored(map(any), controlPlane),
+  status: statusField,
 })
 
-export const statefulSetSchema = kindSchema('apps/v1', 'StatefulSet', {
-  spec: required(
-    object('StatefulSetSpec', {
-      replicas: defaulted(int32, 1),
-      selector: required(labelSelectorSchema),
-      template: required(podTemplateSchema),
-      volumeClaimTemplates: defaulted(list(claimTemplateSchema), []),
-      serviceName: defaulted(string, '', 'the subdomain of its pods'),
-      podManagementPolicy: defaulted(oneOf('OrderedReady', 'Parallel'), 'OrderedReady'),
-      updateStrategy: optional(
-        object('StatefulSetUpdateStrategy', {
-          type: updateTypeSchema,
-          rollingUpdate: optional(
-            object('RollingUpdateStatefulSetStrategy', {
-              partition: refused(
-                int32,
-                'no older template is kept for pods that are made later: set `type: OnDelete`, and delete each pod that is to change',
-                [0],
-              ),
-              maxUnavailable: optional(intOrString),
-            }),
+export const statefulSetSchema = workloadSchema('apps/v1', 'StatefulSet', {
+  replicas: defaulted(int32, 1),
+  ...replicaFields,
+  volumeClaimTemplates: defaulted(list(claimTemplateSchema), []),
+  serviceName: defaulted(string, '', 'the subdomain of its pods'),
+  podManagementPolicy: defaulted(oneOf('OrderedReady', 'Parallel'), 'OrderedReady'),
+  updateStrategy: optional(
+    object('StatefulSetUpdateStrategy', {
+      type: updateTypeSchema,
+      rollingUpdate: optional(
+        object('RollingUpdateStatefulSetStrategy', {
+          partition: refused(
+            int32,
+            'no older template is kept for pods that are made later: set `type: OnDelete`, and delete each pod that is to change',
+            [0],
           ),
+          maxUnavailable: optional(intOrString),
         }),
       ),
-      revisionHistoryLimit: ignored(int32, history),
-      minReadySeconds: defaulted(int32, 0),
-      persistentVolumeClaimRetentionPolicy: optional(
-        object('StatefulSetPersistentVolumeClaimRetentionPolicy', {
-          whenDeleted: defaulted(
-            oneOf('Retain', 'Delete'),
-            'Retain',
-            'Delete has no effect: podd removes data only when it is told to (`podd delete pvc`)',
-          ),
-          whenScaled: defaulted(oneOf('Retain', 'Delete'), 'Retain', 'Delete has no effect, as above'),
-        }),
-      ),
-      ordinals: optional(object('StatefulSetOrdinals', { start: requiredOrZero(int32) })),
     }),
   ),
-  status: ignored(map(any), controlPlane),
+  persistentVolumeClaimRetentionPolicy: optional(
+    object('StatefulSetPersistentVolumeClaimRetentionPolicy', {
+      whenDeleted: defaulted(
+        oneOf('Retain', 'Delete'),
+        'Retain',
+        'Delete has no effect: podd removes data only when it is told to (`podd delete pvc`)',
+      ),
+      whenScaled: defaulted(oneOf('Retain', 'Delete'), 'Retain', 'Delete has no effect, as above'),
+    }),
+  ),
+  ordinals: optional(object('StatefulSetOrdinals', { start: requiredOrZero(int32) })),
 })
 
-export const daemonSetSchema = kindSchema('apps/v1', 'DaemonSet', {
-  spec: required(
-    object('DaemonSetSpec', {
-      selector: required(labelSelectorSchema),
-      template: required(podTemplateSchema),
-      updateStrategy: optional(
-        object('DaemonSetUpdateStrategy', {
-          type: updateTypeSchema,
-          rollingUpdate: ignored(
-            object('RollingUpdateDaemonSet', {
-              maxUnavailable: optional(intOrString),
-              maxSurge: optional(intOrString),
-            }),
-            'there is one pod',
-          ),
+export const daemonSetSchema = workloadSchema('apps/v1', 'DaemonSet', {
+  ...replicaFields,
+  updateStrategy: optional(
+    object('DaemonSetUpdateStrategy', {
+      type: updateTypeSchema,
+      rollingUpdate: ignored(
+        object('RollingUpdateDaemonSet', {
+          maxUnavailable: optional(intOrString),
+          maxSurge: optional(intOrString),
         }),
+        'there is one pod',
       ),
-      minReadySeconds: defaulted(int32, 0),
-      revisionHistoryLimit: ignored(int32, history),
     }),
   ),
-  status: ignored(map(any), controlPlane),
 })
 
 const jobSpecSchema = object('JobSpec', {
@@ -208,30 +197,22 @@ const jobSpecSchema = object('JobSpec', {
   managedBy: refused(string, 'there is no other controller', ['kubernetes.io/job-controller']),
 })
 
-export const jobSchema = kindSchema('batch/v1', 'Job', {
-  spec: required(jobSpecSchema),
-  status: ignored(map(any), controlPlane),
-})
+export const jobSchema = kindSchema('batch/v1', 'Job', { spec: required(jobSpecSchema), status: statusField })
 
-export const cronJobSchema = kindSchema('batch/v1', 'CronJob', {
-  spec: required(
-    object('CronJobSpec', {
-      schedule: required(
-        string,
-        'a time that the change to summer time skips counts as soon as it has passed, one that comes twice counts once',
-      ),
-      timeZone: optional(string, 'where it is left out, that of podd'),
-      startingDeadlineSeconds: optional(int64),
-      concurrencyPolicy: defaulted(oneOf('Allow', 'Forbid', 'Replace'), 'Allow'),
-      suspend: defaulted(bool, false),
-      jobTemplate: required(
-        object('JobTemplateSpec', { metadata: optional(templateMetaSchema), spec: required(jobSpecSchema) }),
-      ),
-      successfulJobsHistoryLimit: defaulted(int32, 3),
-      failedJobsHistoryLimit: defaulted(int32, 1),
-    }),
+export const cronJobSchema = workloadSchema('batch/v1', 'CronJob', {
+  schedule: required(
+    string,
+    'a time that the change to summer time skips counts as soon as it has passed, one that comes twice counts once',
   ),
-  status: ignored(map(any), controlPlane),
+  timeZone: optional(string, 'where it is left out, that of podd'),
+  startingDeadlineSeconds: optional(int64),
+  concurrencyPolicy: defaulted(oneOf('Allow', 'Forbid', 'Replace'), 'Allow'),
+  suspend: defaulted(bool, false),
+  jobTemplate: required(
+    object('JobTemplateSpec', { metadata: optional(templateMetaSchema), spec: required(jobSpecSchema) }),
+  ),
+  successfulJobsHistoryLimit: defaulted(int32, 3),
+  failedJobsHistoryLimit: defaulted(int32, 1),
 })
 
 export type Job = Infer<typeof jobSchema>
