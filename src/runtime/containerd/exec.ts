@@ -111,6 +111,7 @@ export class ContainerdExec {
   async #end(target: ExecTarget): Promise<boolean> {
     let absences = 0
     for (let tries = 0; tries < endTries && !this.#closing.signal.aborted; tries += 1) {
+      // Where this fails, deleting it says what is left.
       await this.#calls.kill(target, forceSignal).catch(() => {})
       // One that was created and not started can be deleted, too; one that still runs can't.
       const outcome = await this.#calls.remove(target).then(
