@@ -11,6 +11,7 @@ import { readBounded } from '../../base/read-bounded.ts'
 import { explainChange, formatDifferences } from '../../decide/sources/diff-pod.ts'
 import type { PodChange } from '../../decide/sources/diff-pod.ts'
 import { hashContent, hashDocument, writtenOf } from '../../decide/updates/unit-content.ts'
+import { findGivenUp } from '../../decide/updates/unit-revisions.ts'
 import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { Place, SourceDocument } from '../../pod/objects/document.ts'
@@ -192,8 +193,8 @@ export interface RefusedRevision {
 }
 
 /**
- * Of these manifests, those with a content that their unit gives already, and of which another revision counts: to write it
- * once more changes nothing.
+ * Of these manifests, those that change nothing where they are written: their unit gives the content already, and another
+ * revision of it counts, or the content failed so often that it would be gone back from at once.
  * @param places where each manifest is read from, or would be
  */
 export function findRefused(
@@ -204,26 +205,39 @@ export function findRefused(
 ): readonly RefusedRevision[] {
   const placeOf = ({ metadata, spec }: UnitObject): string =>
     sources.find(({ source }) => source === metadata.name && source === spec.source)?.path ?? metadata.name
-  const pinned = units.filter(({ status: { active, offered } }) => active !== offered)
   return manifests.flatMap((manifest): readonly RefusedRevision[] => {
     const isPlace = places(manifest)
     const { documents } = manifest
     const hash = hashContent(documents.map((document) => hashDocument(document)))
     const written = writtenOf(documents)
-    // Another podd may have understood less of the same text.
-    const gives = ({ status: { offered, revisions } }: UnitObject): boolean =>
-      revisions.some(
-        (each) =>
-          each.number === offered &&
-          (each.hash === hash || (written !== undefined && each.written === written)),
-      )
-    const unit = pinned.find((each) => isPlace(placeOf(each)) && gives(each))
-    if (unit === undefined) return []
-    const { message } = unit.status
-    const { name } = unit.metadata
-    const why = message ?? `revision ${unit.status.active} counts`
-    return [{ path: placeOf(unit), documents, reason: `${why}; try it again: podd resume ${name}` }]
+    for (const unit of units) {
+      const reason = isPlace(placeOf(unit)) ? refusalOf(unit, hash, written) : undefined
+      if (reason !== undefined) return [{ path: placeOf(unit), documents, reason }]
+    }
+    return []
   })
+}
+
+function refusalOf(
+  { metadata: { name }, status }: UnitObject,
+  hash: string,
+  written: string | undefined,
+): string | undefined {
+  const { active, offered, lastHealthy, message, revisions } = status
+  // Another podd may have understood less of the same text.
+  const known =
+    revisions.find((each) => each.hash === hash) ??
+    revisions.findLast((each) => written !== undefined && each.written === written)
+  const numbers = revisions.flatMap((each) => (each.hash === known?.hash ? [each.number] : []))
+  if (numbers.includes(active)) return undefined
+  if (numbers.includes(offered))
+    return `${message ?? `revision ${active} counts`}; try it again: podd resume ${name}`
+  const failed = revisions.filter(({ verdict }) => verdict === 'Failed')
+  const givenUp = known && findGivenUp(failed, lastHealthy, known.hash)
+  return (
+    givenUp &&
+    `revision ${givenUp.number} failed with it, as one before did, and it is not tried any more; to have it tried, write it, then podd resume ${name}`
+  )
 }
 
 /**

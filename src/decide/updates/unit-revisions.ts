@@ -149,6 +149,19 @@ export function matchWritten(record: UnitRecord, content: UnitContent, writtenWh
 const maxTries = 2
 
 /**
+ * The newest of these failed revisions that has a content which is not tried any more; undefined where it would be.
+ * @param base the number of the one to go back to
+ */
+export function findGivenUp<Failed extends Pick<Revision, 'number' | 'hash'>>(
+  failed: readonly Failed[],
+  base: number | undefined,
+  hash: string,
+): Failed | undefined {
+  const tries = failed.filter((each) => each.hash === hash && each.number > (base ?? Infinity))
+  return tries.length < maxTries ? undefined : tries.at(-1)
+}
+
+/**
  * The source gives this content. What it gave before stays refused; what is active, too, needs no new number; anything else
  * is tried, also a content that failed at an earlier time, but not for ever: a source that gives two contents in turn would
  * have both run in turn. Gives the same record where nothing changed.
@@ -158,12 +171,9 @@ export function offerContent(record: UnitRecord, content: UnitContent, nowMs: nu
   if (revisionOf(record, record.offered)?.hash === content.hash) return noteOrigin(record, content)
   if (revisionOf(record, record.active)?.hash === content.hash)
     return { ...record, offered: record.active, pin: undefined }
-  const failures = record.revisions.filter(
-    ({ number, hash, verdict }) =>
-      hash === content.hash && verdict === 'failed' && number > (record.base ?? Infinity),
-  )
-  const known = failures.at(-1)
-  if (known !== undefined && failures.length >= maxTries) {
+  const failed = record.revisions.filter(({ verdict }) => verdict === 'failed')
+  const known = findGivenUp(failed, record.base, content.hash)
+  if (known !== undefined) {
     const fallback = fallbackOf({ ...record, active: known.number })
     if (fallback !== undefined)
       return {

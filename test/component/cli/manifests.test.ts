@@ -203,6 +203,35 @@ describe('podd diff', () => {
     expect((await podd('diff', '-f', await put('web.yaml', manifest('web')))).stdout).toBe('')
   })
 
+  it('says that a content is not tried any more which has failed twice since the last healthy revision', async () => {
+    run('web', 'web.yaml')
+    const written = join(manifests, 'web.yaml')
+    const failed = manifest('web', 'web:2')
+    const { documents } = await decodeDocuments(Buffer.from(JSON.stringify(failed)), {
+      path: written,
+      fieldValidation: 'Strict',
+    })
+    const hash = hashContent(documents.map((document) => hashDocument(document)))
+    const { status, ...unit } = unitObject(written, 'RolledBack', 5)
+    const tell = (lastHealthy: number): void => {
+      const revisions = [1, 2, 3, 4, 5].map((number) => ({
+        number,
+        hash: number % 2 === 0 ? hash : `${number}`,
+        time: '2026-01-01T00:00:00Z',
+        verdict: number === 1 ? ('Healthy' as const) : ('Failed' as const),
+        pods: 1,
+      }))
+      rig.units = [{ ...unit, status: { ...status, active: lastHealthy, lastHealthy, revisions } }]
+    }
+    const path = await put('web.yaml', failed)
+    tell(1)
+    expect((await podd('diff', '-f', path)).stdout).toBe(
+      `refuse   pod default/web: revision 4 failed with it, as one before did, and it is not tried any more; to have it tried, write it, then podd resume ${written}\n`,
+    )
+    tell(3)
+    expect((await podd('diff', '-f', path)).stdout).toMatch(/^update /u)
+  })
+
   it('compares objects without showing what they hold', async () => {
     const path = await put('secret.yaml', {
       apiVersion: 'v1',
