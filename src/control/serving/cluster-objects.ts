@@ -332,6 +332,11 @@ const pressures: readonly (readonly [PressureCondition, about: string, has: stri
   ['PIDPressure', 'PID', 'PID'],
 ]
 
+/** The largest first; of one size by name: the runtime lists them in another order each time, which is no change of the node. */
+function compareImages(a: NodeFacts['images'][number], b: NodeFacts['images'][number]): number {
+  return b.sizeBytes - a.sizeBytes || (a.names.join(' ') < b.names.join(' ') ? -1 : 1)
+}
+
 /**
  * The host as a Node, in the words of `pkg/kubelet/nodestatus/setters.go`, 1.36.
  * @param before as it was last shown: conditions that still hold keep their times
@@ -379,7 +384,7 @@ function toNodeObject(facts: NodeFacts, nowMs: number, before: NodeObject | unde
         operatingSystem: 'linux',
         architecture: facts.architecture,
       },
-      images: facts.images.toSorted((a, b) => b.sizeBytes - a.sizeBytes).slice(0, maxImages),
+      images: facts.images.toSorted(compareImages).slice(0, maxImages),
     },
   }
 }

@@ -14,6 +14,10 @@ function begin() {
     pressure: [] as ('MemoryPressure' | 'DiskPressure' | 'PIDPressure')[],
     draining: false,
   }
+  const images = [
+    { names: ['small'], sizeBytes: 1 },
+    { names: ['large'], sizeBytes: 2 },
+  ]
   const objects = new ClusterObjects({
     shown,
     objects: new ObjectStore(plainObjectRules),
@@ -34,15 +38,12 @@ function begin() {
       runtime: { name: 'containerd', version: '2.1.9' },
       ...host,
     }),
-    listImages: async () => [
-      { names: ['small'], sizeBytes: 1 },
-      { names: ['large'], sizeBytes: 2 },
-    ],
+    listImages: async () => [...images],
     createdMs: Date.UTC(2026, 0, 1),
     clock,
   })
   objects.begin()
-  return { shown, host, objects, clock }
+  return { shown, host, images, objects, clock }
 }
 
 const namesOf = (list: readonly { readonly metadata: { readonly name: string } }[]) =>
@@ -172,4 +173,22 @@ it("shows the system's priority classes and the config's runtime classes", () =>
   expect(shown.runtimeclasses.list()).toMatchObject([
     { metadata: { name: 'kata' }, handler: 'kata-qemu', overhead: { podFixed: { memory: '64Mi' } } },
   ])
+})
+
+it('is the same node while the runtime lists the same images in another order', async () => {
+  const { shown, images, objects } = begin()
+  images.push({ names: ['twin'], sizeBytes: 2 }, { names: ['tagged', 'twice'], sizeBytes: 2 })
+  const versions = new Set<string | undefined>()
+  for (let turn = 0; turn < 4; turn += 1) {
+    await objects.whenNodeShown()
+    versions.add(shown.nodes.list()[0]?.metadata.resourceVersion)
+    images.push(...images.splice(0, 1))
+  }
+  expect(shown.nodes.list()[0]?.status.images.map(({ names }) => names[0])).toEqual([
+    'large',
+    'tagged',
+    'twin',
+    'small',
+  ])
+  expect(versions).toHaveProperty('size', 1)
 })
