@@ -205,9 +205,22 @@ export function newestWarning(
     .at(-1)
 }
 
-/** The query of the last line of the log that tells more. */
-export function lastLineQuery({ container = '', isPrevious }: TroubleFact): Readonly<Record<string, string>> {
-  return { container, tailLines: '1', limitBytes: '4096', ...(isPrevious === true && { previous: 'true' }) }
+/** The query of the last lines of the log that tells more. */
+export function lastLinesQuery({
+  container = '',
+  isPrevious,
+}: TroubleFact): Readonly<Record<string, string>> {
+  return { container, tailLines: '10', limitBytes: '16384', ...(isPrevious === true && { previous: 'true' }) }
+}
+
+/** What lines about a failure say. */
+const failureWords =
+  /\b(?:errors?|fatal|fail(?:ed|ure)?|panic|exception|denied|refused|cannot|can't|unable|no such|no space|not found|invalid|unknown|unrecognized)\b/iu
+
+/** The one of a log's last lines that tells why its program ended: the last about a failure, or else the last one. */
+export function pickTellingLine(lines: readonly string[]): string | undefined {
+  const said = lines.map((line) => line.trim()).filter((line) => line !== '')
+  return said.findLast((line) => failureWords.test(line)) ?? said.at(-1)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { explainTrouble, lastLineQuery } from '../api/pod-summary.ts'
+import { explainTrouble, lastLinesQuery, pickTellingLine } from '../api/pod-summary.ts'
 import type { NodeObject } from '../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceList, ResourceObject } from '../api/resource.ts'
 import type { DaemonStatus } from '../api/routes.ts'
@@ -128,7 +128,7 @@ export class LiveData {
       const key = fact && lastLineKey(pod, fact)
       if (fact === undefined || key === undefined || lines.size >= maxLogs) continue
       const known = this.#lastLines.get(key)
-      const line = known ?? (await this.#readLastLine(pod, lastLineQuery(fact), signal))
+      const line = known ?? (await this.#readLastLine(pod, lastLinesQuery(fact), signal))
       if (line !== undefined) lines.set(key, line)
     }
     this.#isReadingLogs = false
@@ -145,9 +145,9 @@ export class LiveData {
   ): Promise<string | undefined> {
     const path = `${logPath(namespace, name)}?${new URLSearchParams(query)}`
     try {
-      let last = ''
-      for await (const lines of readLines(await this.#client.open(path, signal))) last = lines.at(-1) ?? last
-      return withoutTerminalOrders(last).trim()
+      const all: string[] = []
+      for await (const lines of readLines(await this.#client.open(path, signal))) all.push(...lines)
+      return pickTellingLine(all.map((line) => withoutTerminalOrders(line))) ?? ''
     } catch (error) {
       return error instanceof Refusal ? '' : undefined
     }

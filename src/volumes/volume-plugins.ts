@@ -215,9 +215,9 @@ async function checkType(path: string, check: TypeCheck): Promise<void> {
 function requireType(path: string, check: TypeCheck, found: Stats | undefined): void {
   if (found !== undefined && check.accepts(found)) return
   const message = `hostPath type check failed: ${path} is not ${check.name}`
-  if (found !== undefined) throw new VolumeError(message)
+  if (found !== undefined) throw new VolumeError(`${message}: something else is there`)
   const hint = `Nothing is at ${path} on this host: make it, or let it be made by a type …OrCreate.`
-  throw new VolumeError(message, { hint, awaitedPath: path })
+  throw new VolumeError(`${message}: nothing is there`, { hint, awaitedPath: path })
 }
 
 async function statOf(path: string): Promise<Stats | undefined> {

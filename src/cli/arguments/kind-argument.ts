@@ -42,7 +42,8 @@ function hintOn(word: string): string {
   if (instead !== undefined) return instead[1]
   const names = servedKinds.flatMap((each) => namesOfKind(each))
   const resources = servedKinds.map(({ resource }) => resource)
-  return nearestOr(word, names, `There are ${resources.slice(0, -1).join(', ')} and ${resources.at(-1)}.`)
+  const all = `There are ${resources.slice(0, -1).join(', ')} and ${resources.at(-1)}.`
+  return nearestOr(word, names, `${all} A pod is named with its kind: pod ${word}`)
 }
 
 /**

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
+import { parse } from 'node:path'
 import type { WebSocket } from 'ws'
 import { parseApiReason } from '../../api/resource.ts'
 import type { ResourceObject, WatchEvent } from '../../api/resource.ts'
@@ -8,6 +9,7 @@ import { startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isJsonObject, parseJson, jsonAt, objectOrEmpty, objectsAt } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 
 /** The daemon answered with an error; `reason` is Kubernetes' (`NotFound`, `BadRequest`, …). */
 export class ServerError extends PoddError {
@@ -236,7 +238,33 @@ export class ApiClient {
     const answer = await sendRequest(this.socketPath, request, signal).catch(this.#fail)
     const { statusCode } = answer
     if (statusCode >= 200 && statusCode < 300) return answer
-    throw ServerError.of(parseJson(await answer.text().catch(this.#fail)), statusCode)
+    const status = parseJson(await answer.text().catch(this.#fail))
+    throw ServerError.of((await this.#explainMissing(status, signal)) ?? status, statusCode)
+  }
+
+  /** The answer that a pod is not there, with the reason where podd doesn't follow its manifest. */
+  async #explainMissing(status: unknown, signal: AbortSignal): Promise<JsonObject | undefined> {
+    const { details } = objectOrEmpty(status)
+    const { kind, name } = objectOrEmpty(details)
+    const isMissing = jsonAt(status, 'reason') === 'NotFound' && kind === 'pods'
+    if (!isMissing || typeof name !== 'string') return undefined
+    try {
+      const path = '/podd/v1/status'
+      const answer = await sendRequest(this.socketPath, { method: 'GET', path }, signal)
+      const { problems }: DaemonStatus = this.#parse(await answer.text())
+      const problem = problems.find(
+        ({ severity, object, place }) =>
+          severity === 'error' && (object?.split('/').at(-1) === name || parse(place.path).name === name),
+      )
+      if (problem === undefined) return undefined
+      const { place, field, message } = problem
+      const at = [place.path, place.line, place.column].filter((part) => part !== undefined).join(':')
+      const why = `Its manifest is not followed: ${at}: ${field === undefined ? '' : `${field}: `}${message}`
+      return { ...objectOrEmpty(status), details: { ...objectOrEmpty(details), causes: [{ message: why }] } }
+    } catch {
+      // Whoever may not ask is told the rest.
+      return undefined
+    }
   }
 
   readonly #fail = (error: unknown): never => {

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { join } from 'node:path'
+import { containerStatuses } from '../../api/pod-summary.ts'
 import type { EventListObject, EventObject, PodListObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { unreadableSuffix } from '../../base/atomic-file.ts'
@@ -103,10 +104,15 @@ function lastErrors(
   const isOpen = ({ kind, namespace, name, uid }: EventObject['involvedObject']): boolean =>
     kind !== 'Pod' ||
     (!broken.has(`${namespace}/${name}`) && pods.items.some(({ metadata }) => metadata.uid === uid))
+  // One that took its time to become ready has done nothing else.
+  const calm = new Set(pods.items.filter((pod) => hasOnlyBegun(pod)).map(({ metadata }) => metadata.uid))
   const warnings = items
     .filter(
       ({ type, reason, message, involvedObject }) =>
-        type === 'Warning' && !repeatsCause(reason, message) && isOpen(involvedObject),
+        type === 'Warning' &&
+        !repeatsCause(reason, message) &&
+        !(reason === 'Unhealthy' && calm.has(involvedObject.uid)) &&
+        isOpen(involvedObject),
     )
     .toSorted((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
   for (const {
@@ -128,6 +134,12 @@ function lastErrors(
     })
   }
   return [...causes.values()].slice(-most)
+}
+
+/** It is ready, and no container of it was ever restarted. */
+function hasOnlyBegun(pod: PodListObject['items'][number]): boolean {
+  const isReady = pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+  return isReady && containerStatuses(pod).every(({ restartCount }) => restartCount === 0)
 }
 
 /** `BackOff`, and `Error: ErrImagePull`: what failed was told before. */

@@ -1,8 +1,9 @@
 import {
   composeTrouble,
   explainTrouble,
-  lastLineQuery,
+  lastLinesQuery,
   newestWarning,
+  pickTellingLine,
   summarizePod,
 } from '../../api/pod-summary.ts'
 import type { TroubleFact } from '../../api/pod-summary.ts'
@@ -69,18 +70,18 @@ async function readEvents(
   return (await client.get<EventListObject>(withQuery(path, query), signal)).items
 }
 
-/** The last line that a container wrote before it ended; undefined where there is none. */
+/** The telling one of the last lines that a container wrote before it ended; undefined where there is none. */
 async function readLastLine(
   client: ApiClient,
   { metadata: { namespace, name } }: PodObject,
   fact: TroubleFact,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const path = withQuery(`${podPath(namespace, name)}/log`, lastLineQuery(fact))
+  const path = withQuery(`${podPath(namespace, name)}/log`, lastLinesQuery(fact))
   try {
     const chunks: Uint8Array[] = []
     for await (const chunk of client.stream(path, signal)) chunks.push(chunk)
-    return Buffer.concat(chunks).toString().trim() || undefined
+    return pickTellingLine(Buffer.concat(chunks).toString().split('\n'))
   } catch (error) {
     signal.throwIfAborted()
     // The log of a container that never ran, or whose log was removed: the status has to do.

@@ -517,7 +517,7 @@ export class Description {
     width = level === 0 ? 18 : 20 - 2 * level,
   ): void {
     const lines = linesOf(typeof value === 'string' ? [value] : value)
-    const head = `${'  '.repeat(level)}${`${label}:`.padEnd(width)}`
+    const head = `${'  '.repeat(level)}${`${label}: `.padEnd(width)}`
     const [first = '<none>', ...rest] = lines
     this.#lines.push(`${head}${first}`.trimEnd())
     for (const line of rest) this.#lines.push(`${' '.repeat(head.length)}${line}`)

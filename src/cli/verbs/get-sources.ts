@@ -4,6 +4,8 @@ import { PoddError } from '../../base/errors.ts'
 import { readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { titled } from '../output/print.ts'
+import { formatProblem } from '../output/report-format.ts'
+import { shorten } from '../output/table.ts'
 
 /**
  * The sources, all or by name. Exit code 1 where a named one isn't there.
@@ -15,6 +17,7 @@ export async function getSources(context: VerbContext, names: readonly string[])
   const all = await client.get<readonly SourceObject[]>('/podd/v1/sources', signal)
   const units = await client.get<readonly UnitObject[]>('/podd/v1/units', signal)
   const { pods } = await client.get<AppliedReply>('/podd/v1/applied', signal)
+  const { problems } = await client.status(signal)
   const found =
     names.length === 0
       ? all
@@ -27,9 +30,17 @@ export async function getSources(context: VerbContext, names: readonly string[])
     listings: [listSources(found, units, { nowMs: clock.wallMs(), isSingle: names.length === 1 })],
     format,
     notes: [
+      ...problems
+        .filter(
+          ({ severity, place }) =>
+            severity === 'error' &&
+            !units.some(({ metadata }) => metadata.name === place.path) &&
+            found.some(({ spec }) => place.path.startsWith(spec.place)),
+        )
+        .map((problem) => shorten(formatProblem(problem))),
       ...units.flatMap(({ metadata, spec, status: { message } }) =>
         message !== undefined && found.some((source) => source.metadata.name === spec.source)
-          ? [`${metadata.name}: ${message}`]
+          ? [shorten(`${metadata.name}: ${message}`)]
           : [],
       ),
       ...pods.flatMap(({ key, source, problem }) =>

@@ -32,7 +32,10 @@ function readWorkload(words: readonly string[], verb: string, kinds: readonly st
   if (kind === undefined || name === undefined || name === '' || more.length > 0)
     throw new UsageError(`${verb} of what?`, hint)
   if (!kinds.includes(kind.kind))
-    throw new UsageError(`podd ${verb} takes ${kinds.join(', ')} only, not ${kind.singular}`, hint)
+    throw new UsageError(
+      `podd ${verb} takes ${kinds.join(', ')} only, not ${kind.singular}`,
+      kind.resource === 'pods' ? '`podd history` shows the revisions of files and URLs of pods.' : hint,
+    )
   return { kind, name }
 }
 

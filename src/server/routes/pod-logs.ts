@@ -130,8 +130,8 @@ async function chooseInstance(
     const why = [status.reason, status.message].filter((word) => word !== undefined).join(': ')
     throw new ApiError(400, `${which} has no log${why === '' ? '' : `; the pod has ended: ${why}`}`)
   }
-  const waiting = found?.state.waiting?.reason ?? 'ContainerCreating'
-  throw new ApiError(400, `${which} is waiting to start: ${waitingWords[waiting] ?? waiting}`)
+  const { reason: waiting = 'ContainerCreating', message } = found?.state.waiting ?? {}
+  throw new ApiError(400, `${which} is waiting to start: ${waitingWords[waiting] ?? waiting}`, message)
 }
 
 /** The runtime creates a container's log before the start, so this one was deleted. */

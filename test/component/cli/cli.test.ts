@@ -499,7 +499,7 @@ describe('wrong usage', () => {
     ['get pods --wacth', 'podd: unknown flag --wacth\nDid you mean --watch?'],
     ['get pods -o jsn', 'podd: unknown output format "jsn"\nDid you mean json?'],
     ['describe', 'podd: describe what?'],
-    ['describe web', 'podd: podd knows no resource "web"'],
+    ['describe web', 'A pod is named with its kind: pod web'],
     ['describe pod/web db', 'podd: describe what?'],
     ['describe pod web -A', 'podd: a pod cannot be asked for by its name in all namespaces'],
     ['describe pod web -l app=web', 'podd: name cannot be provided when a selector is specified'],

@@ -198,7 +198,9 @@ describe('the column STATUS', () => {
 describe('podd status', () => {
   it('lists the broken pods with their reasons, and of other errors the newest of each cause', async () => {
     rig.pods.put(waiting('image', 'ErrImagePull', 'not found'))
-    rig.pods.put(podObject({ name: 'web' }))
+    const restarted = { containerStatuses: [containerStatus('main', { restartCount: 1 })] }
+    rig.pods.put(podObject({ name: 'web', status: restarted }))
+    rig.pods.put(podObject({ name: 'fresh' }))
     const warning = (
       name: string,
       of: string,
@@ -220,6 +222,7 @@ describe('podd status', () => {
     warning('c', 'web', 'Unhealthy', 'the last time', '2026-01-01T00:00:03Z')
     warning('d', 'web', 'BackOff', 'Back-off restarting failed container', '2026-01-01T00:00:04Z')
     warning('e', 'web', 'Failed', 'Error: ErrImagePull', '2026-01-01T00:00:05Z')
+    warning('g', 'fresh', 'Unhealthy', 'of a pod that took its time to become ready', '2026-01-01T00:00:06Z')
     warning('f', 'gone', 'Failed', 'of a pod that is gone', '2026-01-01T00:00:06Z')
     const { stdout } = await podd('status')
     expect(stdout).toMatch(/^BROKEN PODS +STATUS +WHY\ndefault\/image +ErrImagePull +main: not found$/mu)
@@ -230,6 +233,29 @@ describe('podd status', () => {
       troubles: [{ pod: 'default/image', status: 'ErrImagePull', why: 'main: not found' }],
     })
   })
+})
+
+describe('a pod that is not there', () => {
+  it.each(['get pod press', 'describe pod press', 'logs press', 'restart press'])(
+    'has its manifest named where that is not followed: podd %s',
+    async (line) => {
+      rig.pods.put(podObject({ name: 'xpress' }))
+      rig.status = {
+        ...rig.status,
+        problems: [problem('/etc/pods/other.yaml'), problem('/etc/pods/press.yaml')],
+      }
+      expect((await podd(line)).stderr).toContain(
+        'Its manifest is not followed: /etc/pods/press.yaml:7:5: spec.contaners: unknown field',
+      )
+      rig.status = {
+        ...rig.status,
+        problems: [{ ...problem('/etc/pods/all.yaml'), object: 'default/press' }],
+      }
+      expect((await podd(line)).stderr).toContain('/etc/pods/all.yaml:7:5')
+      rig.status = { ...rig.status, problems: [problem('/etc/pods/press.yaml', 'warning')] }
+      expect((await podd(line)).stderr).not.toContain('not followed')
+    },
+  )
 })
 
 describe('podd restart-daemon', () => {

@@ -173,6 +173,7 @@ describe('what podd rolls out and scales', () => {
     ['create job now --from deploy/web', 'deploy/web is no CronJob'],
     ['create job now', 'create a job from what?'],
     ['rollout status job/once', 'takes Deployment, StatefulSet, DaemonSet only, not job'],
+    ['rollout history pod/web', '`podd history` shows the revisions of files and URLs of pods.'],
     ['rollout deploy/web', 'rollout what?'],
     ['scale deploy/web', 'scale to how many?'],
     ['scale ds/web --replicas 2', 'takes Deployment, StatefulSet only, not daemonset'],

@@ -57,6 +57,28 @@ function unitObject(source: string, name: string, [active, offered]: readonly [n
 const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString()
 
 describe('podd get sources', () => {
+  it('has a line for each manifest that is not followed, and for each unit that is not at its newest', async () => {
+    rig.sources = [sourceObject('file', { errors: 2 })]
+    const long = `revision 2 failed: ${'failed to create the task: '.repeat(20)}no such file`
+    const unit = unitObject('file', '/etc/pods/a.yaml', [1, 2])
+    rig.units = [{ ...unit, status: { ...unit.status, message: long } }]
+    rig.status = {
+      ...rig.status,
+      problems: [
+        { severity: 'error', place: { path: '/etc/pods/a.yaml' }, message: long },
+        { severity: 'error', place: { path: '/etc/pods/b.yaml', line: 3 }, message: 'unknown field' },
+        { severity: 'error', place: { path: '/elsewhere/c.yaml' }, message: 'of another source' },
+      ],
+    }
+    const { stderr } = await podd('get', 'sources')
+    const lines = stderr.trimEnd().split('\n')
+    expect(lines).toEqual([
+      '/etc/pods/b.yaml:3: unknown field',
+      expect.stringMatching(/^\/etc\/pods\/a.yaml: revision 2 failed:.* no such file$/u),
+    ])
+    expect(lines[1]?.length).toBeLessThanOrEqual(160)
+  })
+
   it('shows what is followed, held and failing, and since when', async () => {
     rig.sources = [
       sourceObject('file', { hash: '0123456789abcdef', lastAnswerTime: ago(7201) }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { summarizePod } from '../../../src/api/pod-summary.ts'
+import { pickTellingLine, summarizePod } from '../../../src/api/pod-summary.ts'
 import type { PodObjectChanges } from '../../support/pod-objects.ts'
 import { containerStatus, podObject, terminated } from '../../support/pod-objects.ts'
 
@@ -291,5 +291,24 @@ describe('summarizePod', () => {
     })
     expect(summarizePod(restarted).lastRestartMs).toBe(Date.parse('2026-01-01T00:00:05Z'))
     expect(summarizePod(podObject()).lastRestartMs).toBeUndefined()
+  })
+})
+
+describe('the telling one of the last lines of a log', () => {
+  it.each<[lines: readonly string[], telling: string | undefined]>([
+    [
+      ["dd: error writing '/data/x': No space left on device", '3+0 records in', '2+0 records out'],
+      "dd: error writing '/data/x': No space left on device",
+    ],
+    [
+      ['FATAL: password authentication failed for user app', 'database system is shut down', ''],
+      'FATAL: password authentication failed for user app',
+    ],
+    [['error: first', 'error: second', 'bye'], 'error: second'],
+    [['ready', '  done  ', ''], 'done'],
+    [['', ' '], undefined],
+    [[], undefined],
+  ])('of %j is %j', (lines, telling) => {
+    expect(pickTellingLine(lines)).toBe(telling)
   })
 })
