@@ -4,25 +4,19 @@ import type { TerminalSize } from '../api/remote-command.ts'
 import { errorMessage, PoddError } from '../base/errors.ts'
 import type { ErrorCode } from '../base/errors.ts'
 import { nodeHttp } from '../base/http.ts'
+import type { ExecProcess } from './containerd/exec-process.ts'
 import { SpdySession } from './spdy-session.ts'
 import type { SpdyStream } from './spdy-session.ts'
 
-/** The streams of a process in a container, for as long as podd is joined to it. */
-export interface ContainerStreams {
-  readonly stdout: SpdyStream
-  /** Undefined for a terminal, where it is one with stdout. */
-  readonly stderr: SpdyStream | undefined
-  /**
-   * The exit code of a command; 0 for the container's own process, once the container has ended. Rejects with PoddError
-   * EXEC_FAILED or ATTACH_FAILED.
-   */
-  readonly ended: Promise<number>
-  write(chunk: Uint8Array): Promise<void>
-  closeStdin(): Promise<void>
-  resize(size: TerminalSize): Promise<void>
-  /** Leaves the process as it is: CRI has no call that ends a command. */
-  hangUp(): Promise<void>
-}
+/**
+ * A process in a container, for as long as podd is joined to it. `ended` gives the exit code of a command, and 0 for the
+ * container's own process, once the container has ended; it rejects with PoddError EXEC_FAILED or ATTACH_FAILED. `hangUp`
+ * leaves the process as it is: CRI has no call that ends a command.
+ */
+export type JoinedProcess = Pick<
+  ExecProcess,
+  'stdout' | 'stderr' | 'ended' | 'write' | 'closeStdin' | 'resize' | 'hangUp'
+>
 
 /** What the runtime was asked for by CRI's Exec or Attach. */
 interface StreamChoices {
@@ -49,7 +43,7 @@ export async function joinContainer(
   { stdin, terminal, size }: StreamChoices,
   failure: 'EXEC_FAILED' | 'ATTACH_FAILED',
   signal: AbortSignal,
-): Promise<ContainerStreams> {
+): Promise<JoinedProcess> {
   const connection = await connect(url, commandProtocol, failure, signal)
   const session = new SpdySession(connection, (stream) => stream.destroy())
   const open = (streamtype: string): SpdyStream => session.open({ streamtype })

@@ -10,11 +10,10 @@ import type { PoddConfig } from '../../config/options.ts'
 import { NamespaceUnreachable, NetnsDialers } from '../../host/netns-dialer.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodUid, SandboxId } from '../../pod/values/ids.ts'
-import type { ExecProcess } from '../../runtime/containerd/exec-process.ts'
 import { ContainerdExec } from '../../runtime/containerd/exec.ts'
 import type { ContainerCommand } from '../../runtime/containerd/exec.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
-import type { ContainerStreams } from '../../runtime/streaming.ts'
+import type { JoinedProcess } from '../../runtime/streaming.ts'
 import { readPid } from '../../translate/observe.ts'
 import type { RuntimeAccess } from '../runtime/runtime-access.ts'
 import { nodeUsageMeter, usageMeter } from './usage.ts'
@@ -91,10 +90,7 @@ export class Reach {
    * Runs a command by containerd's own API, by which it can be ended when its client is gone; in another runtime by CRI's
    * Exec. Throws PoddError EXEC_FAILED, or CriError.
    */
-  async startCommand(
-    command: ContainerCommand,
-    signal: AbortSignal,
-  ): Promise<ContainerStreams | ExecProcess> {
+  async startCommand(command: ContainerCommand, signal: AbortSignal): Promise<JoinedProcess> {
     signal.throwIfAborted()
     try {
       return await this.#exec.start(command)
@@ -112,7 +108,7 @@ export class Reach {
   async attach(
     { containerId, stdin, terminal, size }: AttachTarget,
     signal: AbortSignal,
-  ): Promise<ContainerStreams> {
+  ): Promise<JoinedProcess> {
     const streams = { stdin, tty: terminal, stdout: true, stderr: !terminal }
     const { url } = await this.#runtime.attach({ containerId, ...streams }, { signal })
     const { joinContainer } = await import('../../runtime/streaming.ts')

@@ -78,7 +78,7 @@ export class UsageHistory {
   }
 }
 
-function toFigures({ cpuNanoCores, memoryBytes }: Omit<NodeUsage, 'atMs'>): Figures {
+function toFigures({ cpuNanoCores, memoryBytes }: Pick<NodeUsage, 'cpuNanoCores' | 'memoryBytes'>): Figures {
   return { cpuMillis: Math.round(cpuNanoCores / 1e5) / 10, memoryBytes }
 }
 
@@ -87,7 +87,6 @@ function sumPods(containers: readonly ContainerUsage[]): ReadonlyMap<PodUid, Fig
     [...Map.groupBy(containers, ({ uid }) => uid)].map(([uid, own]) => [
       uid,
       toFigures({
-        windowMs: 0,
         cpuNanoCores: own.reduce((sum, { cpuNanoCores }) => sum + cpuNanoCores, 0),
         memoryBytes: own.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
       }),
