@@ -7,8 +7,8 @@ import { PoddError } from '../base/errors.ts'
 const streamBufferBytes = 256 * 1024
 /** How many received bytes wait for a stream that isn't read before no more is read from the connection. */
 const maxArrivedBytes = 2 * streamBufferBytes
-const mostStreams = 2048
-const mostDataBytes = 32 * 1024
+const maxStreams = 2048
+const maxDataBytes = 32 * 1024
 
 interface StreamOwner {
   /** @param done called when the connection has room again, or is gone */
@@ -26,7 +26,7 @@ export class SpdyStream extends Duplex {
   #isReset = false
 
   constructor(owner: StreamOwner, id: number, headers: SpdyHeaders) {
-    super({ readableHighWaterMark: streamBufferBytes, writableHighWaterMark: mostDataBytes })
+    super({ readableHighWaterMark: streamBufferBytes, writableHighWaterMark: maxDataBytes })
     this.#owner = owner
     this.id = id
     this.headers = headers
@@ -68,8 +68,8 @@ export class SpdyStream extends Duplex {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error) => void): void {
     const parts: Buffer[] = []
-    for (let at = 0; at < chunk.length; at += mostDataBytes) {
-      const part = chunk.subarray(at, at + mostDataBytes)
+    for (let at = 0; at < chunk.length; at += maxDataBytes) {
+      const part = chunk.subarray(at, at + maxDataBytes)
       parts.push(encodeDataHead(this.id, part.length, false), part)
     }
     this.#owner.send(parts, callback)
@@ -225,7 +225,7 @@ export class SpdySession {
   ): Promise<void> {
     if (id % 2 === 0 || id <= this.#lastId) return this.#send(encodeReset(id, resetStatus.protocolError))
     this.#lastId = id
-    if (this.#streams.size >= mostStreams) return this.#send(encodeReset(id, resetStatus.refused))
+    if (this.#streams.size >= maxStreams) return this.#send(encodeReset(id, resetStatus.refused))
     const stream = new SpdyStream(this.#owner, id, headers)
     this.#streams.set(id, stream)
     await this.#send(encodeControl(types.reply, Buffer.concat([uint32(id), this.#writer.write({})])))
@@ -271,7 +271,7 @@ const types = { open: 1, reply: 2, reset: 3, ping: 6, leave: 7, headers: 8 } as 
 const headBytes = 8
 /** Go's clients send up to 32 KiB, the result of one read; the format allows 16 MiB. */
 const maxFrameBytes = 1024 * 1024
-const mostControlBytes = 64 * 1024
+const maxControlBytes = 64 * 1024
 const fin = 1
 const idMask = 0x7fff_ffff
 
@@ -294,7 +294,7 @@ export class SpdyDecoder {
     while (rest.length >= headBytes) {
       const isControl = (rest.readUInt8(0) & 0x80) !== 0
       const length = rest.readUIntBE(5, 3)
-      if (length > (isControl ? mostControlBytes : maxFrameBytes)) throw badFrame('a frame is too large')
+      if (length > (isControl ? maxControlBytes : maxFrameBytes)) throw badFrame('a frame is too large')
       this.#neededBytes = headBytes + length
       if (rest.length < this.#neededBytes) break
       const payload = rest.subarray(headBytes, this.#neededBytes)
@@ -385,7 +385,7 @@ const flush = Buffer.from([0, 0, 0, 0xff, 0xff])
 type SpdyHeaders = Readonly<Record<string, string>>
 
 /** The largest uncompressed block, in bytes: it holds a few names of streams and ports. */
-const mostBlockBytes = 16 * 1024
+const maxBlockBytes = 16 * 1024
 
 /** The words of the dictionary of SPDY/3 (draft-mbelshe-httpbis-spdy-00, section 2.6.10.1), each with its length before it. */
 const words =
@@ -424,7 +424,7 @@ class HeaderReader {
     this.#inflate.on('data', (chunk: Buffer) => {
       this.#unpacked.push(chunk)
       this.#bytes += chunk.length
-      if (this.#bytes > mostBlockBytes) this.#fail(badFrame('a header block is too large'))
+      if (this.#bytes > maxBlockBytes) this.#fail(badFrame('a header block is too large'))
     })
   }
 

@@ -6,7 +6,7 @@ import { DecodeUnavailable } from './decode-source.ts'
 import type { DecodeSource } from './decode-source.ts'
 
 /** The largest value, in bytes. */
-const mostValueBytes = 64 * 1024
+const maxValueBytes = 64 * 1024
 
 /** What `hostFactNames` lists. */
 export function readHostFacts(hostnameOverride: string | undefined): HostValues {
@@ -73,9 +73,9 @@ export class HostValueReader {
 
 async function readValue(path: string): Promise<string> {
   try {
-    const bytes = await readAtOnce(path, mostValueBytes)
-    if (bytes.byteLength > mostValueBytes)
-      throw new PoddError('SOURCE_FILE', `it is larger than ${mostValueBytes / 1024} KiB`)
+    const bytes = await readAtOnce(path, maxValueBytes)
+    if (bytes.byteLength > maxValueBytes)
+      throw new PoddError('SOURCE_FILE', `it is larger than ${maxValueBytes / 1024} KiB`)
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/u, '')
   } catch (error) {
     throw new PoddError('SOURCE_FILE', `cannot use the value in ${path}: ${errorMessage(error)}`, {

@@ -15,7 +15,7 @@ import type { SmallFile, StateReport } from '../store/state-report.ts'
 const maxReadBytes = 64 * 1024
 
 /** A later timestamp is a mistake, and would have all that is signed afterwards refused as older. */
-const mostAheadMs = 24 * 3_600_000
+const maxAheadMs = 24 * 3_600_000
 
 /** What a source read. */
 export interface UnverifiedManifest {
@@ -142,7 +142,7 @@ export function judgeSignature(
       message: `is for a file named ${file}`,
       hint: `sign it under the name ${shortName}, or with -t "timestamp:$(date +%s)", which names no file`,
     }
-  if (timestamp * 1000 > nowMs + mostAheadMs)
+  if (timestamp * 1000 > nowMs + maxAheadMs)
     return {
       message: `is of ${showSeconds(timestamp)}, more than a day ahead of this host's clock (${showSeconds(Math.floor(nowMs / 1000))})`,
       hint: 'sign it with seconds, not milliseconds, as minisign does by itself; or is the clock of this host wrong?',

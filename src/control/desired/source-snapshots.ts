@@ -225,7 +225,7 @@ export class SourceSnapshots {
   }
 
   #mergePods(snapshots: readonly SourceSnapshot[], before: Merged | undefined) {
-    // Who of two rivals has a name follows from the pods that there are, too.
+    // Which of two pods has a name that both claim follows from the pods that there are, too.
     const isPlain = this.areReady && before?.podProblems.length === 0
     const changed = isPlain ? selectChangedPods(before.snapshots, snapshots) : undefined
     if (before === undefined || changed === undefined) {

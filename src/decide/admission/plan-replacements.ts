@@ -135,9 +135,11 @@ function withClashes(
 ): readonly JudgedVersion[] {
   const all = versions.map((version) => ({ ...version, shares: hostShares(version.pod) }))
   // Most pods have neither ports nor claims that another could want: they are compared with none.
-  const rivals = all.filter((version) => mayClash(version))
+  const competing = all.filter((version) => mayClash(version))
   const holding = holders.filter((holder) => mayClash(holder))
-  return all.map((version) => (mayClash(version) ? judge(version, rivals, holding) : judge(version, [], [])))
+  return all.map((version) =>
+    mayClash(version) ? judge(version, competing, holding) : judge(version, [], []),
+  )
 }
 
 function mayClash({ shares, pod }: Holder): boolean {

@@ -165,7 +165,7 @@ interface Held {
   readonly result: Promise<HeldResult>
 }
 
-const mostOutputBytes = 1024
+const maxOutputBytes = 1024
 
 /**
  * Runs commands in containers that outlive podd and containerd. containerd's shim keeps a command that has ended, with
@@ -265,13 +265,13 @@ class OutputStart {
 
   read(stream: Readable): void {
     stream.on('data', (chunk: Buffer) => {
-      if (this.#length >= mostOutputBytes) return
+      if (this.#length >= maxOutputBytes) return
       this.#chunks.push(chunk)
       this.#length += chunk.length
     })
   }
 
   get text(): string {
-    return Buffer.concat(this.#chunks).toString('utf8').slice(0, mostOutputBytes)
+    return Buffer.concat(this.#chunks).toString('utf8').slice(0, maxOutputBytes)
   }
 }

@@ -244,7 +244,7 @@ export function sandboxChains(networkName: string, id: string): SandboxChains {
 }
 
 /** The most ports that one match may name (`-m multiport`). */
-const mostPortsInRule = 15
+const maxPortsInRule = 15
 
 const markValue = '0x2000/0x2000'
 
@@ -330,8 +330,8 @@ function entries({ result, chains }: Place): readonly string[] {
   const comment = `"dnat name: \\"${result.networkName}\\" id: \\"${result.sandboxId}\\""`
   return [...Map.groupBy(result.portMappings, ({ protocol }) => protocol)].flatMap(([protocol, group]) => {
     const numbers = [...new Set(group.map(({ hostPort }) => hostPort))]
-    const parts = Array.from({ length: Math.ceil(numbers.length / mostPortsInRule) }, (_, at) =>
-      numbers.slice(at * mostPortsInRule, (at + 1) * mostPortsInRule),
+    const parts = Array.from({ length: Math.ceil(numbers.length / maxPortsInRule) }, (_, at) =>
+      numbers.slice(at * maxPortsInRule, (at + 1) * maxPortsInRule),
     )
     return parts.map(
       (part) =>

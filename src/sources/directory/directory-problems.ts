@@ -50,11 +50,11 @@ export function fileWritersProblem(path: string, writers: string): Problem {
 }
 
 /** How many files a problem names. */
-const mostNamed = 10
+const maxNamed = 10
 
 /** Files of these names are not read. */
 export function passedOverProblem(directory: string, names: readonly string[]): Problem {
-  const named = names.toSorted().slice(0, mostNamed)
+  const named = names.toSorted().slice(0, maxNamed)
   const more = names.length - named.length
   return warningAt(
     directory,

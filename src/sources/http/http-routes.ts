@@ -186,13 +186,13 @@ async function loadTls(files: TlsFiles, isOwn: boolean): Promise<SecureContext> 
 }
 
 /** The largest file that a source needs for its requests: all authorities of a host take a quarter of it. */
-const mostFileBytes = 1024 * 1024
+const maxFileBytes = 1024 * 1024
 
 /** The text of a file that a source needs for its requests. Throws PoddError SOURCE_FILE. */
 export async function readText(path: string): Promise<string> {
-  const bytes = await readOr(path, () => readAtOnce(path, mostFileBytes))
-  if (bytes.byteLength <= mostFileBytes) return bytes.toString('utf8')
-  throw unusable(path, new Error(`it is larger than ${mostFileBytes / 2 ** 20} MiB`))
+  const bytes = await readOr(path, () => readAtOnce(path, maxFileBytes))
+  if (bytes.byteLength <= maxFileBytes) return bytes.toString('utf8')
+  throw unusable(path, new Error(`it is larger than ${maxFileBytes / 2 ** 20} MiB`))
 }
 
 async function readOr<T>(path: string, read: () => Promise<T>): Promise<T> {
