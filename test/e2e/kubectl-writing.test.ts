@@ -343,15 +343,20 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
         await at.print('rollout status deploy/front --timeout=120s')
         expect(await at.print(uid)).not.toBe(before)
         await at.print('rollout restart deploy/front')
+        const kept = await at.print('rollout history deploy/front')
         const owned = ['deploy/front', '-n', `workloads-${suite}`]
+        await podd().cliOk('scale', ...owned, '--replicas', '3')
+        await at.print('label deploy front tier=front')
         await podd().cliOk('scale', ...owned, '--replicas', '2')
         await podd().cliOk('rollout', 'status', ...owned, '--timeout', '120s')
+        expect(await at.print('rollout history deploy/front')).toBe(kept)
 
         const variable = 'get deploy front -o jsonpath={.spec.template.spec.containers[0].env}'
         await at.print('annotate deploy front kubernetes.io/change-cause=plain')
         await at.print('set env deploy/front A=2')
         await at.print('rollout status deploy/front --timeout=120s')
         const history = await at.print('rollout history deploy/front')
+        expect(history).toMatch(/^\d+ +plain\n\d+ +plain$/mu)
         const numbers = history.split('\n').flatMap((line) => /^(\d+)\s/u.exec(line)?.[1] ?? [])
         expect(numbers.length).toBeGreaterThanOrEqual(3)
         expect(await at.print(`rollout history deploy/front --revision=${numbers.at(-1)}`)).toMatch(/A:\s+2/u)
