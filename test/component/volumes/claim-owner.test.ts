@@ -1,4 +1,6 @@
 import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   claimDirectory,
@@ -13,7 +15,7 @@ import { volumeContext } from '../../support/volume-context.ts'
 let rootDir = ''
 
 beforeEach(async () => {
-  rootDir = await mkdtemp('/tmp/podd-claim-owner-')
+  rootDir = await mkdtemp(join(tmpdir(), 'podd-claim-owner-'))
 })
 afterEach(() => rm(rootDir, { recursive: true }))
 
