@@ -10,7 +10,7 @@
 #
 #   PODD_TEST_CACHE=DIR    below which, in vm/, it keeps the image of which each machine is a copy (/var/cache/podd-test)
 #   PODD_VM_SUITE=SUITE    another release of the distribution than the host's, as trixie; its image is kept in vm-SUITE/
-#   PODD_VM_CPUS=2, PODD_VM_MEMORY_MIB=3072, PODD_VM_BOOT_SECONDS=420 (until it gives a boot up)
+#   PODD_VM_CPUS=2, PODD_VM_MEMORY_MIB=3072, PODD_VM_BOOT_SECONDS=840 (until it gives a shutdown and boot up)
 #
 # It needs root for the image, on Debian or Ubuntu for amd64. qemu and mmdebstrap, where the host lacks them, are unpacked in
 # the cache and not installed. With /dev/kvm it is quick; without, the processors are emulated, some ten times slower.
@@ -27,7 +27,7 @@ cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
 dir=$cache/vm${PODD_VM_SUITE:+-$PODD_VM_SUITE}
 cpus=${PODD_VM_CPUS:-2}
 memory=${PODD_VM_MEMORY_MIB:-3072}
-boot_seconds=${PODD_VM_BOOT_SECONDS:-420}
+boot_seconds=${PODD_VM_BOOT_SECONDS:-840}
 tools=$cache/vm/tools
 base=$dir/base.qcow2
 
