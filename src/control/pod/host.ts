@@ -2,6 +2,7 @@ import { readIfExists } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
 import { Semaphore } from '../../base/waits.ts'
 import type { PodCgroups } from '../../host/cgroups/layout.ts'
+import { isHostStopping } from '../../host/cgroups/systemd-bus.ts'
 import { checkMountSharing } from '../../host/mounts.ts'
 import type { HostShutdown } from '../../host/shutdown.ts'
 import { whenThere } from '../../host/watch-names.ts'
@@ -283,7 +284,12 @@ export function createPodCgroups(env: {
       const tree = await openTree()
       await tree.removePod(uid)
       // Until this podd has created a pod, an earlier podd's settings may stay.
-      if (burstable !== undefined) await update(tree, false)
+      try {
+        if (burstable !== undefined) await update(tree, false)
+      } catch (error) {
+        // The pod's own cgroup is gone, and what the others get does not matter any more.
+        if (!isHostStopping(error)) throw error
+      }
     },
   }
 }

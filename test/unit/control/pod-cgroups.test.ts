@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createPodCgroups } from '../../../src/control/pod/host.ts'
+import { SystemdError } from '../../../src/host/cgroups/systemd-bus.ts'
 import type { PodCgroups as CgroupTree, QosShares } from '../../../src/host/cgroups/layout.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
@@ -93,6 +94,21 @@ describe('the weight of the burstable pods', () => {
     for (let index = 0; index < 100; index += 1) await pods.remove(`pod-${index}`)
     expect(reads).toBe(1)
     expect(shares.at(-1)?.burstable).toBe(2)
+  })
+
+  it('holds up no pod that ends while systemd starts nothing because the host is going down', async () => {
+    const busName = 'org.freedesktop.systemd1.TransactionIsDestructive'
+    let isStopping = false
+    const pods = cgroups(async () => ({
+      ...tree,
+      ensureQosTree: async () => {
+        if (isStopping) throw new SystemdError('StartTransientUnit', busName, 'destructive')
+      },
+    }))
+    await pods.ensure('a', pod('1'))
+    isStopping = true
+    await pods.remove('a')
+    await expect(pods.ensure('b', pod('1'))).rejects.toThrow('destructive')
   })
 
   it('is left as it is where a podd that made nothing yet removes a pod', async () => {
