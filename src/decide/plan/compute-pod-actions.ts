@@ -61,7 +61,10 @@ export function computePodActions(given: PodFacts): PodPlan {
   plan.actions.push(...inits.toStop)
   for (const spec of inits.toFetch) plan.prepareReplacement(spec)
   for (const spec of inits.toStart) plan.start(spec, 'init')
-  if (!inits.initialized) return plan.result()
+  if (!inits.initialized) {
+    planResizes(facts, plan)
+    return plan.result()
+  }
   const { containers } = facts.pod.spec
   for (const spec of containers) planMainContainer(facts, plan, spec)
   if (plan.leavesNone(containers)) return onlyStops(facts, plan, containers)

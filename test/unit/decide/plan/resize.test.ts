@@ -356,6 +356,7 @@ describe('a pod whose containers have other resources than it asks for', () => {
   it('resizes an init container while it runs', () => {
     const given = facts(pod([container('a', '1/1Gi')], [container('i', '200m/-')]), [running('i', '100m/-')])
     expect(selectResizes(given).map(({ spec }) => spec.name)).toEqual(['i'])
+    expect(inShort(given)).toEqual(['resize i'])
   })
 
   it('counts with what its containers have', () => {
