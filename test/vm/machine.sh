@@ -165,9 +165,9 @@ end_machine() {
   local pid
   if pid=$(pid_of); then
     kill -9 "$pid"
-    # It lets go of the disk when its last thread is gone.
-    for _ in {1..600}; do
-      [ -n "$(pid_of)" ] && [ -n "$(ls "/proc/$pid/fd" 2>/dev/null)" ] || break
+    # It lets go of the disk when its last thread is gone, whether or not anybody has waited for it.
+    for _ in {1..1200}; do
+      if ! pid_of >/dev/null || { grep -q '^State:[[:space:]]*Z' "/proc/$pid/status" && [ "$(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 | wc -l)" -le 1 ]; } 2>/dev/null; then break; fi
       sleep 0.05
     done
   fi

@@ -49,7 +49,7 @@ interface GateLook {
 
 async function look(host: InstalledMachine): Promise<GateLook> {
   const text = await host.machine.run(
-    `cat /proc/sys/kernel/random/boot_id; curl -s --unix-socket /run/podd/podd.sock http://podd/podd/v1/units; echo; curl -s -m 5 http://127.0.0.1:${hostPort}/ || echo; tr -d '\\0' <${saidDir}/gated 2>/dev/null; true`,
+    `cat /proc/sys/kernel/random/boot_id; curl -s --unix-socket /run/podd/podd.sock http://podd/podd/v1/units; curl -s -m 5 http://127.0.0.1:${hostPort}/ || echo; tr -d '\\0' <${saidDir}/gated 2>/dev/null; true`,
   )
   const [bootId = '', json = '', answer = '', ...said] = text.split('\n')
   const units: readonly UnitObject[] = JSON.parse(json)
