@@ -52,7 +52,7 @@ export class PodDisplay {
   /** Shows the pod's current status once the record behind it is on disk. */
   publish(): void {
     const show = this.prepare()
-    if (this.#state.memory.isAhead) void this.showRecorded(show, this.#state.memory.save('best-effort'))
+    if (this.#state.memory.mustBeSaved) void this.showRecorded(show, this.#state.memory.save('best-effort'))
     else show()
   }
 
@@ -63,7 +63,7 @@ export class PodDisplay {
    * @param recorded settles when the record of that status is written, or can't be
    */
   async showRecorded(show: () => void, recorded: Promise<void>): Promise<void> {
-    if (this.#state.memory.isAhead) {
+    if (this.#state.memory.mustBeSaved) {
       const shown = Promise.withResolvers<void>()
       const timer = this.#env.clock.startTimer(showAnywayMs, shown.resolve)
       recorded.then(shown.resolve, shown.resolve)

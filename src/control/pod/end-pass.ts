@@ -26,7 +26,10 @@ const slowMs = 30_000
 const quickLooks = 5
 const firstLookMs = 50
 
-/** A pass of a terminating pod: stops its containers and releases its resources. */
+/**
+ * The end of a pod: a pass of one that is terminating stops its containers and releases its resources; after each other pass,
+ * one whose containers have all ended for good releases what it no longer needs.
+ */
 export class EndPass {
   readonly #env: PodEnv
   readonly #state: PodState
@@ -119,11 +122,11 @@ export class EndPass {
   }
 
   /**
-   * A pod that is over releases its volumes and its cgroup; its status, containers and logs stay
+   * Ends the pass of a pod that isn't terminating: where it is over, it releases its volumes and its cgroup; its status, containers and logs stay
    * (`pkg/kubelet/kubelet.go` SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are recreated with its
    * sandbox.
    */
-  async release(signals: PassSignals): Promise<void> {
+  async releaseWhereOver(signals: PassSignals): Promise<void> {
     const { isOver, record, ref } = this.#state
     if (!isOver || record.ending !== undefined) return this.#state.noteReleased(false)
     await this.#removeCondemned(signals)

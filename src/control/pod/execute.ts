@@ -29,8 +29,9 @@ interface PlanNotes {
 }
 
 /**
- * Carries out a plan, one action after another. The rest of the plan is left out after a sandbox could not be created.
- * What becomes of an action, its executor tells the pod's state before the next begins. Throws what a call threw, or the
+ * Carries out a plan, one action after another; containers that are stopped one after another in the plan are stopped
+ * together, and images for running containers are fetched in the background. The rest of the plan is left out after a sandbox
+ * could not be created. Each executor tells the pod's state what became of its action. Throws what a call threw, or the
  * reason for which the pass ended; the next pass reads back the result.
  */
 export async function execute(

@@ -228,9 +228,9 @@ export class LivePass {
 }
 
 /**
- * Records, of each restart in a plan, the delay before the one after it, with one write for all. If a sandbox has to be
- * created first, or an image differs from the one that the container had, a restart may never happen: then the delay is
- * recorded when the container is about to start.
+ * Records the next backoff delay of each container that the plan restarts, with one write for all. Where a sandbox has to be
+ * created first, or the image differs from the one that the container had, the restart may never happen: then `startContainer`
+ * records the delay when the container is about to start.
  */
 function chargeRestarts({ memory, record }: PodState, actions: readonly PodAction[]): void {
   if (actions.some(({ kind }) => kind === 'stop-pod' || kind === 'create-sandbox')) return

@@ -51,9 +51,13 @@ export class PodMemory {
     return this.#saved === this.#record
   }
 
-  /** Whether more than the times of conditions is not on disk yet; the next podd could not derive that again. */
-  get isAhead(): boolean {
-    if (this.#saved === undefined || this.isSaved) return this.#saved === undefined
+  /**
+   * Whether the record has to be written before what follows from it is shown. The times of conditions don't matter: the next
+   * podd derives them again.
+   */
+  get mustBeSaved(): boolean {
+    if (this.#saved === undefined) return true
+    if (this.isSaved) return false
     const saved = new Map<string, unknown>(Object.entries(this.#saved))
     return Object.entries(this.#record).some(
       ([field, value]) => field !== 'conditions' && saved.get(field) !== value,

@@ -39,7 +39,7 @@ import { retryLater, checkSeen, errorRetryMs, isAbandoned, makeRetry } from './p
 import type { Pass, StartAction } from './pass.ts'
 import type { SandboxInUse } from './sandbox.ts'
 import type { PodState } from './state.ts'
-import { stopOneContainer } from './stop.ts'
+import { stopWithinGrace } from './stop.ts'
 
 /** How long a container that could not be run is shown so: what made it end at its start has its own backoff. */
 const showErrorMs = 1000
@@ -69,10 +69,11 @@ export async function startContainer(
   if (noImage !== undefined) env.counters.noteFailedStart(type, noImage)
   if (image !== undefined) {
     checkSeen(env, state)
+    // Unless the pass did so for all its restarts at once.
     state.memory.charge(action)
     await state.memory.save('required')
     const failure = await createAndStart(env, pass, action, { sandbox, image })
-    // A start that never came to pass for what it waits for doesn't count for its backoff.
+    // A container that waits for a path of the host was not started: its backoff doesn't grow.
     if (failure?.awaitedPath !== undefined) state.memory.refund(spec.name)
     if (failure !== undefined) {
       env.counters.noteFailedStart(type, failure.waiting.reason)
@@ -479,7 +480,7 @@ async function runPostStart(
       'postStart hook failed',
     )
     warn(env, pass.ref, 'FailedPostStartHook', 'PostStartHook failed', spec.name)
-    await stopOneContainer(env, pass, {
+    await stopWithinGrace(env, pass, {
       id,
       name: spec.name,
       graceSeconds: pass.pod.spec.terminationGracePeriodSeconds,

@@ -47,10 +47,11 @@ const stuckSandboxMs = 30_000
 const noticeMs = 15_000
 
 /**
- * preStop inside the grace, then its turn to end, then StopContainer with what is left of the grace, at least 2 s
+ * Runs the preStop hook within the grace period, waits for the container's turn to end, and calls StopContainer with what is
+ * left of the grace period: at least 2 s, unless the request says how long
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainer, Kubernetes 1.36).
  */
-export async function stopOneContainer(
+export async function stopWithinGrace(
   env: PodEnv,
   pass: Pass,
   request: StopRequest,
@@ -66,7 +67,7 @@ export async function stopOneContainer(
     const begun = state.preStops.get(request.id) ?? (await beginPreStop(env, pass, request, preStop))
     if (begun !== undefined) await waitInGrace(env, pass, leftMs(), begun.ended)
   }
-  // What keeps it from its turn fails the pass, and the next one stops it in its turn.
+  // A container that has to end earlier could not be stopped: that fails the pass, and the next one stops this one too.
   if (turn !== undefined && (await waitInGrace(env, pass, leftMs(), turn)) === 'lost') return
   const timeout = stopTimeout(leftMs(), request.overrideSeconds)
   const deadline = isStuck() ? { deadlineMs: timeout * 1000 + stuckContainerMs } : {}
@@ -151,7 +152,7 @@ async function runPreStop(
   }
 }
 
-/** Stops one container that is to be replaced or has failed its probe. */
+/** Stops one container that is to be replaced or has failed its probe; by force where the runtime doesn't in time. */
 export async function stopContainer(
   env: PodEnv,
   pass: Pass,
@@ -161,26 +162,17 @@ export async function stopContainer(
   const probe =
     cause === 'liveness' ? spec?.livenessProbe : cause === 'startup' ? spec?.startupProbe : undefined
   const graceSeconds = probe?.terminationGracePeriodSeconds ?? pass.pod.spec.terminationGracePeriodSeconds
-  const request = { ...stopRequest(pass, container, graceSeconds), message }
+  const inGrace = { ...stopRequest(pass, container, graceSeconds), message }
   // RestartAllContainers stops containers without grace period and preStop (KEP-5532).
   const atOnce = { graceSeconds: 0, overrideSeconds: 0, preStop: undefined }
-  await stopOrForce(env, pass, container, cause === 'restart-all' ? { ...request, ...atOnce } : request)
-}
-
-/** Where the runtime doesn't stop the container in time, by force. */
-async function stopOrForce(
-  env: PodEnv,
-  pass: Pass,
-  { sandboxId }: ObservedContainer,
-  request: StopRequest,
-): Promise<void> {
+  const request = cause === 'restart-all' ? { ...inGrace, ...atOnce } : inGrace
   try {
-    await stopOneContainer(env, pass, request)
+    await stopWithinGrace(env, pass, request)
   } catch (error) {
     if (!isCriError(error, 'RUNTIME_TIMEOUT')) throw error
     recordNotStopped(env, pass, request.name, error)
     const stop = { containerId: request.id, timeout: 0 }
-    await stopByForce(env, pass, { sandboxId, ids: [request.id] }, () =>
+    await stopByForce(env, pass, { sandboxId: container.sandboxId, ids: [request.id] }, () =>
       env.calls.stopContainer(stop, { signal: pass.signals.pass, deadlineMs: noticeMs }),
     )
   }
@@ -209,7 +201,7 @@ export async function stopPod(env: PodEnv, pass: Pass): Promise<void> {
   const stop = async (container: ObservedContainer, turn: Pick<StopRequest, 'turn'>): Promise<void> => {
     const request = { ...stopRequest(pass, container, graceSeconds), overrideSeconds, ...turn }
     try {
-      await stopOneContainer(env, pass, request, isStuck)
+      await stopWithinGrace(env, pass, request, isStuck)
     } catch (error) {
       pass.signals.pass.throwIfAborted()
       // One that fails while there is time is tried again, and the sidecars behind it wait; after that they go on in their order.

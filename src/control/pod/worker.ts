@@ -337,7 +337,7 @@ export class PodWorker {
     if (ending !== undefined) return this.#endPass.run(ending, signals)
     if (await this.#mayRun()) await this.#livePass.run(signals)
     else if (await this.#endBlocked(signals)) return this.#loop.wakeIn(endingRetryMs)
-    return this.#endPass.release(signals)
+    return this.#endPass.releaseWhereOver(signals)
   }
 
   async #observe(): Promise<void> {
