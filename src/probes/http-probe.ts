@@ -2,6 +2,7 @@
  * HTTP as the kubelet's probes and lifecycle hooks send it: one GET over a fresh connection, no keep-alive, no proxy, no
  * certificate check, at most 10 redirects and 10 KiB of body (kubelet pkg/probe/http/http.go, 1.36).
  */
+import type { ClientRequest } from 'node:http'
 import { connect as connectTcp, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -221,7 +222,8 @@ const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 /**
  * Returns the last response; a redirect only where it leads to another host or nowhere. Never rejects. The time limit
  * covers the whole chain of redirects.
- * @param action the probe, one of whose requests is sent at a time: its undici client is kept for the next one
+ * @param action the probe, one of whose requests is sent at a time: its undici client is kept for the next one. Without it, a
+ * hook: no request is sent twice
  */
 async function sendHttpGet(
   request: HttpRequest,
@@ -236,7 +238,11 @@ async function sendHttpGet(
   for (let redirects = 0; ; redirects += 1) {
     const leftMs = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonicMs())
     const keeper = redirects === 0 ? action : undefined
-    const answer = await sendTolerantly(ClientClass, current, { clock, timeoutMs: leftMs, signal }, keeper)
+    const left = { clock, timeoutMs: leftMs, signal }
+    const answer =
+      action === undefined
+        ? await sendOnce(ClientClass, current, left)
+        : await sendTolerantly(ClientClass, current, left, keeper)
     if (answer.kind === 'error' || answer.location === undefined) return answer
     if (!redirectStatuses.has(answer.status)) return answer
     const next = redirectedRequest(request, current, answer.location)
@@ -357,6 +363,17 @@ async function sendTolerantly(
   return first ?? second
 }
 
+/** A hook has effects: it can't be asked again where undici doesn't take the answer. HTTP/2 is spoken over TLS alone. */
+function sendOnce(
+  ClientClass: typeof Client,
+  request: HttpRequest,
+  bounds: AttemptBounds,
+): Promise<HttpAnswer | HttpFailure> {
+  return request.scheme === 'http'
+    ? sendLeniently(request, bounds)
+    : sendHttpRequest(ClientClass, request, bounds, undefined)
+}
+
 /** By Node's own client with its lenient parser, which speaks no HTTP/2. */
 function sendLeniently(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
   const { host, port } = request
@@ -371,13 +388,25 @@ function sendLeniently(request: HttpRequest, bounds: AttemptBounds): Promise<Htt
         if (partial.status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
         else settle(unanswered(request, error, isConnected))
       }
-      const sent = nodeHttp.request({
-        createConnection: () => socket,
-        path: request.path,
-        headers: wireHeaders(request),
-        insecureHTTPParser: true,
-        maxHeaderSize: maxHeaderBytes,
-      })
+      const cleanUp = (): void => {
+        sent?.destroy()
+        // After an upgrade it is nobody's.
+        socket.destroy()
+      }
+      let sent: ClientRequest | undefined
+      try {
+        sent = nodeHttp.request({
+          createConnection: () => socket,
+          path: request.path,
+          headers: wireHeaders(request),
+          insecureHTTPParser: true,
+          maxHeaderSize: maxHeaderBytes,
+        })
+      } catch (error) {
+        // Headers that Node refuses to send: invalid names or values.
+        settle(httpFailure(where + errorMessage(error), 'answer'))
+        return cleanUp
+      }
       sent.on('error', onError)
       sent.once('response', (response) => {
         partial.begin(response.statusCode ?? 0, response.headers.location)
@@ -392,11 +421,7 @@ function sendLeniently(request: HttpRequest, bounds: AttemptBounds): Promise<Htt
         settle(partial.answer)
       })
       sent.end()
-      return () => {
-        sent.destroy()
-        // After an upgrade it is nobody's.
-        socket.destroy()
-      }
+      return cleanUp
     },
     onTimeout: () => outOfTime(where, partial.status > 0),
     onAbort: () => httpFailure(`${where}context canceled`, 'own'),

@@ -492,6 +492,43 @@ describe('a lifecycle hook', () => {
     expect(seen[0]).not.toHaveProperty('authorization')
   })
 
+  it.each(['HTTP/1.0 200 OK\n\n', 'HTTP/1.1 302 Found\nLocation: \n\n'])(
+    'is sent once to a server that undici doesn’t understand: %j',
+    async (answer) => {
+      let asked = 0
+      const { port } = await use(
+        serveTcp((socket) => {
+          socket.once('data', () => {
+            asked += 1
+            socket.end(answer)
+          })
+        }),
+      )
+      expect(await hook(port)).toEqual({ kind: 'done', warning: undefined })
+      expect(asked).toBe(1)
+    },
+  )
+
+  it('fails, and asks nobody twice, where the answer is no HTTP', async () => {
+    let asked = 0
+    const { port } = await use(
+      serveTcp((socket) => {
+        socket.once('data', () => {
+          asked += 1
+          socket.end('hello\r\n\r\n')
+        })
+      }),
+    )
+    expect(await hook(port)).toMatchObject({ kind: 'failed' })
+    expect(asked).toBe(1)
+  })
+
+  it('fails with a header that HTTP lacks', async () => {
+    const { port } = await use(serveHttp(withStatus(200)))
+    const httpHeaders = [{ name: 'bad name', value: 'x' }]
+    expect(await hook(port, { httpHeaders })).toMatchObject({ kind: 'failed' })
+  })
+
   it('fails when nobody answers', async () => {
     const silent = await use(serveTcp(() => undefined))
     expect(await hook(silent.port)).toMatchObject({ kind: 'failed' })
