@@ -302,8 +302,7 @@ function expire(
 
 function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number): JobStep {
   const active = activeOf(record)
-  const deleted = Object.values(record.pods).filter(({ isDeleted }) => isDeleted === true).length
-  const parallelism = Math.max(0, (spec.parallelism ?? 1) - deleted)
+  const parallelism = spec.parallelism ?? 1
   const indexes = isIndexed(spec) ? freeIndexes(spec, record) : []
   const useful = isIndexed(spec) ? indexes.length : remaining(spec, record, active.length)
   const wanted = Math.min(parallelism, active.length + useful)
@@ -312,13 +311,17 @@ function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number)
     const kept = Object.entries(record.pods).filter(([pod]) => !surplus.has(pod))
     return { record: { ...record, pods: Object.fromEntries(kept) }, wakeAtMs: undefined }
   }
+  // Those that are terminating keep others from being made, and none from running (manageJob).
+  const deleted = Object.values(record.pods).filter(({ isDeleted }) => isDeleted === true).length
+  const target = Math.min(wanted, parallelism - deleted)
+  if (active.length >= target) return { record, wakeAtMs: undefined }
   const isPerIndex = spec.backoffLimitPerIndex !== undefined
   const mayMakeAtMs = isPerIndex ? 0 : backoffEnd(record.failuresInRow, record.lastFailedAtMs)
   if (nowMs < mayMakeAtMs) return { record, wakeAtMs: mayMakeAtMs }
   let { made } = record
   const pods: Record<string, MadePod> = { ...record.pods }
   const waits: number[] = []
-  for (let count = active.length; count < wanted; count += 1) {
+  for (let count = active.length; count < target; count += 1) {
     const index = indexes[count - active.length]
     const readyAtMs =
       isPerIndex && index !== undefined
@@ -384,8 +387,11 @@ function withoutFutureFailure(record: JobRecord, nowMs: number): JobRecord {
   }
 }
 
+/** Those that were deleted are still ending: they are known until they are gone. */
 function forgetOld(record: JobRecord): JobRecord {
-  const ended = Object.entries(record.pods).filter(([, { outcome }]) => outcome !== undefined)
+  const ended = Object.entries(record.pods).filter(
+    ([, { outcome, isDeleted }]) => outcome !== undefined && isDeleted !== true,
+  )
   const old = new Set(ended.slice(0, -keptPods).map(([name]) => name))
   return {
     ...record,

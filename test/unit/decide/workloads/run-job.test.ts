@@ -417,6 +417,23 @@ describe('a pod of a Job that somebody deletes', () => {
     expect(job.without('j-0-0').at(31).active).toEqual(['j-0-1'])
   })
 
+  it('keeps its index until it has ended, also where many newer pods have ended', () => {
+    const job = run({ completionMode: 'Indexed', completions: 30, parallelism: 2, backoffLimit: 9 })
+    for (let index = 1; index <= 25; index += 1) job.at(index, { [`j-${index}-${index}`]: 'succeeded' })
+    expect(job.active).toEqual(['j-0-0', 'j-26-26'])
+    expect(job.at(30, { 'j-0-0': { deleted: 'active' } }).active).toEqual(['j-26-26'])
+    expect(job.at(60).active).toEqual(['j-26-26'])
+    expect(job.without('j-0-0').at(61).active).toEqual(['j-26-26', 'j-0-27'])
+  })
+
+  it('costs no pod that runs where the parallelism is lowered meanwhile', () => {
+    const deleted = { deleted: 'active' } as const
+    const job = run({ completions: 9, parallelism: 3 }).at(1, { 'j-0': deleted, 'j-1': deleted })
+    expect(job.with(spec({ completions: 9, parallelism: 2 })).at(2).active).toEqual(['j-2'])
+    expect(job.at(30).active).toEqual(['j-2'])
+    expect(job.without('j-0').without('j-1').at(31).active).toEqual(['j-2', 'j-3'])
+  })
+
   it('has succeeded where it had by then, and has not failed again where it had', () => {
     expect(run().at(1, { 'j-0': { deleted: 'succeeded' } }).end).toBe('Complete CompletionsReached')
     const failed = run()
