@@ -35,7 +35,7 @@ export async function getSources(context: VerbContext, names: readonly string[])
           ({ severity, place }) =>
             severity === 'error' &&
             !units.some(({ metadata }) => metadata.name === place.path) &&
-            found.some(({ spec }) => place.path.startsWith(spec.place)),
+            found.some(({ spec }) => isOf(spec, place.path)),
         )
         .map((problem) => shorten(formatProblem(problem))),
       ...units.flatMap(({ metadata, spec, status: { message } }) =>
@@ -58,6 +58,12 @@ export async function getSources(context: VerbContext, names: readonly string[])
 /** By its whole name, or what follows its kind: `edge` is `file:edge`. */
 function isNamed(name: string, asked: string): boolean {
   return name === asked || name.endsWith(`:${asked}`)
+}
+
+function isOf({ type, place }: SourceObject['spec'], path: string): boolean {
+  return (
+    path === place || (type === 'Directory' && path.startsWith(place.endsWith('/') ? place : `${place}/`))
+  )
 }
 
 function listSources(

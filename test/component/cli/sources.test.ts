@@ -68,6 +68,11 @@ describe('podd get sources', () => {
         { severity: 'error', place: { path: '/etc/pods/a.yaml' }, message: long },
         { severity: 'error', place: { path: '/etc/pods/b.yaml', line: 3 }, message: 'unknown field' },
         { severity: 'error', place: { path: '/elsewhere/c.yaml' }, message: 'of another source' },
+        {
+          severity: 'error',
+          place: { path: '/etc/pods2/d.yaml' },
+          message: 'of one whose path begins alike',
+        },
       ],
     }
     const { stderr } = await podd('get', 'sources')
