@@ -18,6 +18,8 @@ export class ManualClock implements Clock {
   #wallMs: number
   #started = 0
   readonly #pending = new Set<PendingTimer>()
+  /** By how much timers of more than a millisecond fire early, as those of libuv do, which counts in whole milliseconds. */
+  earlyMs = 0
 
   constructor(startWallMs: number = Date.UTC(2026, 0, 1)) {
     this.#wallMs = startWallMs
@@ -36,7 +38,8 @@ export class ManualClock implements Clock {
   }
 
   startTimer(delayMs: number, fire: () => void): Timer {
-    const timer = { dueMs: this.#monotonicMs + Math.max(delayMs, 0), order: (this.#started += 1), fire }
+    const waitMs = delayMs > 1 ? delayMs - this.earlyMs : Math.max(delayMs, 0)
+    const timer = { dueMs: this.#monotonicMs + waitMs, order: (this.#started += 1), fire }
     this.#pending.add(timer)
     return { cancel: () => void this.#pending.delete(timer) }
   }

@@ -71,6 +71,8 @@ export class ServiceNames {
   readonly #waiting = new Set<PodUid>()
   readonly #patientUntilMs: number
   #patience: Timer | undefined
+  /** The timer has fired, which may be a fraction of a millisecond early. */
+  #isPatienceOver = false
 
   constructor(env: NamesEnv) {
     this.#env = env
@@ -112,14 +114,17 @@ export class ServiceNames {
    */
   startBlock(source: SourceName, uid: PodUid): string | undefined {
     const leftMs = this.#patientUntilMs - this.#env.clock.monotonicMs()
-    if (leftMs <= 0 || this.#knowsObjectsFor(source)) return undefined
+    if (this.#isPatienceOver || leftMs <= 0 || this.#knowsObjectsFor(source)) return undefined
     this.#waiting.add(uid)
-    this.#patience ??= this.#env.clock.startTimer(leftMs, () => this.#wakeWaiting())
+    this.#patience ??= this.#env.clock.startTimer(leftMs, () => {
+      this.#isPatienceOver = true
+      this.#wakeWaiting()
+    })
     return 'its Services are not known yet, as its source has not been read since podd started'
   }
 
   #wakeWaiting(): void {
-    const isOver = this.#env.clock.monotonicMs() >= this.#patientUntilMs
+    const isOver = this.#isPatienceOver || this.#env.clock.monotonicMs() >= this.#patientUntilMs
     for (const uid of this.#waiting) {
       const worker = this.#env.workers.get(uid)
       if (worker !== undefined && !isOver && !this.#knowsObjectsFor(worker.state.record.source)) continue

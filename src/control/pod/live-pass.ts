@@ -210,11 +210,16 @@ export class LivePass {
   #watchDeadline(overdueMs: number | undefined): Timer | undefined {
     if (overdueMs === undefined) return undefined
     const { clock } = this.#env
-    return clock.startTimer(overdueMs - clock.wallMs(), () => {
-      // A changed manifest may have moved it.
-      const { activeDeadlineMs } = this.#state
-      if (activeDeadlineMs !== undefined && clock.wallMs() >= activeDeadlineMs) this.#exceedDeadline()
-    })
+    const startTimer = (dueMs: number): Timer =>
+      clock.startTimer(dueMs - clock.wallMs(), () => {
+        const { activeDeadlineMs } = this.#state
+        if (activeDeadlineMs === undefined) return
+        // A changed manifest, or a wall clock that was set, may have moved it; a timer may fire a little early.
+        if (clock.wallMs() < activeDeadlineMs) timer = startTimer(activeDeadlineMs)
+        else this.#exceedDeadline()
+      })
+    let timer = startTimer(overdueMs)
+    return { cancel: () => timer.cancel() }
   }
 
   #exceedDeadline(): void {

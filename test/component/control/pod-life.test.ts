@@ -102,7 +102,11 @@ describe('a pod whose deadline passes', () => {
     expect(rig.pod('web').status).toMatchObject({ reason: 'DeadlineExceeded' })
   })
 
-  it('ends although it waits for something that takes long', async () => {
+  it.each([
+    ['', 0],
+    [', and the timer fires a little early', 0.5],
+  ])('ends although it waits for something that takes long%s', async (_title, earlyMs) => {
+    rig.clock.earlyMs = earlyMs
     rig.fake.fault('PullImage', { kind: 'delays', delayMs: 3_600_000 })
     await rig.apply(
       podManifest('web', {

@@ -336,6 +336,18 @@ describe('a Service', () => {
       expect(rig.running()).toEqual(['client/main'])
       expect(variables()).toEqual([['DB_SERVICE_HOST'], []])
     })
+
+    it('does not keep it from starting where the timer fires a little early', async () => {
+      await rig.kill()
+      rig.boot()
+      rig.clock.earlyMs = 0.5
+      await rig.clock.advance(1000)
+      await rig.offer('file')
+      await rig.clock.advance(11_000)
+      expect(rig.running()).toEqual([])
+      await rig.clock.advance(4000)
+      expect(rig.running()).toEqual(['client/main'])
+    })
   })
 
   it('has EndpointSlices', async () => {
