@@ -120,6 +120,8 @@ export class Units {
     number: number,
   ): Promise<readonly SourceDocument[] | undefined> {
     const hash = revisionOf(record, number)?.hash ?? ''
+    const known = unit.contents.get(hash)
+    if (known !== undefined) return known
     const kept = (await this.#readKept(unit, record, [hash])).get(hash)
     if (kept === undefined) return undefined
     keepContent(unit, hash, kept.documents, kept.lacksSecrets)

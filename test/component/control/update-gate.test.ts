@@ -721,6 +721,33 @@ describe('a copy that was kept without Secrets', () => {
     expect(record('http')).toMatchObject({ offered: 3, active: 3, latest: 3 })
   })
 
+  it('is not what a revision is that podd has in memory: a failed Secret is gone back from, with its pod too', async () => {
+    rig.fake.script('main', ({ config: { envs } }) =>
+      envs.some(({ value }) => value.toString() === 'bad')
+        ? { kind: 'exits', exitCode: 1, afterMs: 100 }
+        : { kind: 'runs' },
+    )
+    const annotations = { 'podd.dev/restart-on-config-change': 'true' }
+    await rig.put('http', web([...good, '-a'], { env }, { annotations }))
+    await rig.clock.advance(30_000)
+    expect(record('http')).toMatchObject({ active: 3, base: 3 })
+    const values = () =>
+      rig.fake
+        .containersNamed('main')
+        .flatMap(({ state, config }) =>
+          state === 'CONTAINER_RUNNING' ? config.envs.map(({ value }) => value.toString()) : [],
+        )
+    rig.givenByUrl = [secret('bad')]
+    await rig.offer('http')
+    await rig.clock.advance(90_000)
+    expect(record('http')).toMatchObject({ offered: 4, active: 3, base: 3, pin: { why: 'failed' } })
+    expect(values()).toEqual(['one'])
+    await rig.put('http', web([...good, '-v'], { env }, { annotations }))
+    await rig.clock.advance(90_000)
+    expect(record('http')).toMatchObject({ offered: 5, active: 3, base: 3, pin: { why: 'failed' } })
+    expect([values(), command()]).toEqual([['one'], [...good, '-a']])
+  })
+
   it('becomes whole when its source answers, where it was the first that was known', async () => {
     await begin({ sources: ['http'] })
     rig.givenByUrl = [secret('one')]
@@ -952,6 +979,30 @@ describe('a revision on the disk that can’t be read now', () => {
     await rig.clock.advance(60_000)
     expect(command()).toEqual(good)
     expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+  })
+
+  it('is gone back to at once where it is in memory, and so it is on request', async () => {
+    rig.revisions.beforeRead = fail
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({ offered: 2, active: 1, pin: { why: 'failed' } })
+    const resumed = rig.system.gate.resume('file', unit)
+    await rig.settle()
+    expect(await resumed).toBe(2)
+    const back = rig.system.gate.rollBack('file', unit, undefined)
+    await rig.settle()
+    expect(await back).toBe(1)
+  })
+
+  it('is gone back to where it could never be written, as the disk was full', async () => {
+    await begin()
+    rig.revisions.failure = new Error('ENOSPC')
+    await rig.apply(web(good))
+    await rig.clock.advance(12_000)
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    expect([record(), command()]).toEqual([undefined, good])
   })
 
   it('is gone back to at once by the next podd that may', async () => {
