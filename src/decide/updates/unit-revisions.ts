@@ -5,7 +5,7 @@
 import { sameData } from '../../base/json.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import type { UnitVerdict } from './health-gate.ts'
-import { isTemplateUnit } from './unit-content.ts'
+import { hashContent, isTemplateUnit } from './unit-content.ts'
 import type { UnitContent, UnitName } from './unit-content.ts'
 
 /** How a container of a failed revision was at last. */
@@ -222,15 +222,20 @@ export function noteScale(record: UnitRecord, { pods }: UnitContent): UnitRecord
   return { ...record, revisions }
 }
 
+const emptyHash = hashContent([])
+
 /**
  * Marks the revisions that a key has signed which is not among those that its source trusts now, and those that are not known to
- * be signed: they are of a time when none had to be, or when podd did not note by whom. What is active runs on; nothing goes back
- * to a marked one. To be called wherever one of the two may have changed.
+ * be signed: they are of a time when none had to be, or when podd did not note by whom. One without documents runs nothing, and
+ * nothing in it tells who has signed it: it is not marked. What is active runs on; nothing goes back to a marked one. To be called
+ * wherever one of the two may have changed.
  * @param trusted the IDs of its keys; undefined where it demands no signature
  */
 export function noteTrust(record: UnitRecord, trusted: readonly string[] | undefined): UnitRecord {
-  const isDistrusted = ({ signedBy }: Revision): boolean =>
-    trusted !== undefined && (signedBy === undefined || signedBy.some((id) => !trusted.includes(id)))
+  const isDistrusted = ({ hash, signedBy }: Revision): boolean =>
+    trusted !== undefined &&
+    hash !== emptyHash &&
+    (signedBy === undefined || signedBy.some((id) => !trusted.includes(id)))
   if (record.revisions.every((each) => (each.isDistrusted === true) === isDistrusted(each))) return record
   const revisions = record.revisions.map(({ isDistrusted: _before, ...each }) =>
     isDistrusted(each) ? { ...each, isDistrusted: true } : each,

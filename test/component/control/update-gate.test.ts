@@ -1545,6 +1545,59 @@ describe('the records of a podd whose revisions of a workload over the API were 
   })
 })
 
+describe('a URL whose answer has to be signed and gives no pods', () => {
+  it('is trusted and healthy, and what it gives is resumed on request', async () => {
+    const key = makeSigner().publicKey
+    const signedBy = parseSigningKey(key)?.id
+    rig = new PodRig({ sources: ['http:fleet'] })
+    behave(rig)
+    const common = { periodMs: undefined, substitute: false, imagePolicy: { requireDigest: false } }
+    const request = { url: 'https://fleet.example/', allowHttp: false, headers: {}, headerFiles: {} }
+    const files = { caFile: undefined, certFile: undefined, keyFile: undefined }
+    rig.settings = {
+      sources: [
+        {
+          kind: 'http',
+          name: 'fleet',
+          ...common,
+          ...request,
+          ...files,
+          push: 'Off',
+          verify: { keys: [key] },
+        },
+      ],
+    }
+    rig.boot()
+    const offer = async (...manifests: readonly JsonObject[]): Promise<void> => {
+      const pods = manifests.map((manifest) => ({
+        pod: podFromManifest(manifest),
+        manifest,
+        written: JSON.stringify(manifest),
+        signedBy,
+        place: { path: '/http' },
+      }))
+      rig.system.offerSnapshot({ ...rig.snapshot('http:fleet'), pods })
+      await rig.clock.advance(15_000)
+    }
+    await offer(web(good))
+    await offer()
+    expect(rig.system.gate.units()).toMatchObject([
+      {
+        state: 'Healthy',
+        message: undefined,
+        record: { active: 2, revisions: [{}, { verdict: 'healthy' }] },
+      },
+    ])
+    expect(rig.system.problems()).toEqual([])
+    const back = rig.system.gate.rollBack('http:fleet', 'http:fleet', 1)
+    await rig.settle()
+    expect(await back).toBe(1)
+    const resumed = rig.system.gate.resume('http:fleet', 'http:fleet')
+    await rig.settle()
+    expect(await resumed).toBe(2)
+  })
+})
+
 describe('the key that has signed the last healthy revision', () => {
   const [old, next] = [makeSigner().publicKey, makeSigner().publicKey]
   const trust = (keys: readonly string[]): void => {
