@@ -132,7 +132,7 @@ export function createRevisionStore(
       const contents = [...texts].flatMap(([hash, text]) =>
         hashes.has(hash) ? [`${JSON.stringify(hash)}:${text}`] : [],
       )
-      const head = JSON.stringify({ version, ...kept })
+      const head = JSON.stringify({ version, ...kept, ...(isTemplateUnit(kept) && { byTemplate: true }) })
       const text = `${head.slice(0, -1)},"contents":{${contents.join(',')}}}\n`
       await writeInto(directory, 0o700, () => writeFileAtomic(file.path, text))
       return kept
@@ -184,10 +184,13 @@ function parseKept(content: JsonObject): Kept | undefined {
     },
     contents,
   }
-  return isTemplateUnit(kept.record) ? byTemplates(kept) : kept
+  return isTemplateUnit(kept.record) && content['byTemplate'] !== true ? byTemplates(kept) : kept
 }
 
-/** Podds before, and older ones that were gone back to, know the revisions of a workload by all that was written. */
+/**
+ * Podds before, and older ones that were gone back to, know the revisions of a workload by all that was written. Where they are
+ * known by their templates already, each keeps the hash that it is recorded by, whatever podd understands of its template now.
+ */
 function byTemplates({ record, contents }: Kept): Kept {
   const hashOf = (hash: string): string => {
     const manifest = jsonAt(listOrEmpty(jsonAt(contents[hash], 'documents'))[0], 'manifest')

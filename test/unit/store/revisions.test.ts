@@ -9,6 +9,7 @@ import {
   noteHeld,
   offerContent,
 } from '../../../src/decide/updates/unit-revisions.ts'
+import type { JsonObject } from '../../../src/base/json.ts'
 import type { UnitRecord } from '../../../src/decide/updates/unit-revisions.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
@@ -106,6 +107,31 @@ describe('the revisions on disk', () => {
     expect(await open().load()).toEqual([renamed])
     expect((await store.contents(renamed, ['a'])).get('a')?.documents).toEqual([pod, secret])
     expect((await store.contents(name, ['a'])).get('a')).toBeUndefined()
+  })
+
+  it('of a workload over the API stay known by what they were recorded by, though this podd reads a template otherwise', async () => {
+    const workload = { source: 'api', unit: 'api:Deployment/default/web' } as const
+    const documentOf = (image: string): SourceDocument => {
+      const labels = { app: 'web' }
+      const containers = [{ name: 'main', image, terminationMessagePath: '/dev/termination-log' }]
+      const manifest: JsonObject = {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'web', namespace: 'default' },
+        spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
+      }
+      return { object: objectFromManifest(manifest), manifest, place }
+    }
+    const before = documentOf('app:1')
+    // What is offered was matched by how it was written: its hash is of what an earlier podd read of it.
+    const first = noteHealthy(createUnitRecord(workload, { hash: 'h1', written: 'w1', pods: 1 }, 1))
+    await store.save(first, new Map([['h1', [before]]]))
+    expect((await store.contents(workload, ['h1'])).get('h1')?.documents).toEqual([before])
+    expect(await open().load()).toEqual([first])
+    const second = offerContent(first, { hash: 'h2', written: 'w2', pods: 1 }, 2)
+    const kept = await store.save(second, new Map([['h2', [documentOf('app:2')]]]))
+    expect(kept.revisions.map(({ hash }) => hash)).toEqual(['h1', 'h2'])
+    expect((await store.contents(workload, ['h1'])).get('h1')?.documents).toEqual([before])
   })
 
   it('are for root alone', async () => {
