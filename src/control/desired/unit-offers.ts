@@ -126,14 +126,17 @@ export class UnitOffers {
       }
       keepOffered(unit, content.hash, documents, isCopy && content !== whole)
       const isOther = next.active !== unit.record.active
+      const { isUnread } = unit
       // Also where only labels and annotations of a workload changed: those of now stand in its history.
       if (next !== unit.record || template !== undefined) {
         unit.isUnsaved = next.base !== undefined || unit.isKept || template !== undefined
-        if (isOther) this.#verdicts.setActive(unit, next, documents)
+        if (isOther) this.#verdicts.setActive(unit, next)
         else if (next !== unit.record) setRecord(unit, next)
         this.#units.saveSoon()
       }
-      if (isOther) return await this.#verdicts.begin(unit)
+      // It may be one to go back to: the offered one is not tried any more.
+      if (isOther && next.active !== next.offered) return await this.#loadActive(unit, firstRetryMs)
+      if (isOther || (isUnread && !unit.isUnread)) return await this.#verdicts.begin(unit)
       if (isScaled) await this.#verdicts.renew(unit)
       if (wasCopy && unit.record.active !== unit.record.offered) await this.#loadActive(unit, firstRetryMs)
       return
@@ -286,28 +289,35 @@ export class UnitOffers {
    */
   async #loadActive(unit: Unit, retryMs: number): Promise<void> {
     const { clock, logger } = this.#env
-    const { changes, record } = unit
+    const { record } = unit
     const wasUnread = unit.isUnread
+    // What is offered does not count meanwhile.
+    unit.isUnread = true
+    const isWanted = (): boolean => {
+      const { active, offered } = unit.record
+      return this.#units.find(record) === unit && active === record.active && active !== offered
+    }
     try {
       const documents = await this.#units.readContent(unit, record, record.active)
-      if (unit.changes !== changes) return
+      if (!isWanted()) return
       unit.isUnread = false
       if (documents === undefined) {
         logger.error(
           { path: record.unit },
           'the content of the active revision is lost: what is offered counts',
         )
-        setRecord(unit, resumeUnit(record))
+        setRecord(unit, resumeUnit(unit.record))
         unit.isUnsaved = true
         this.#units.saveSoon()
       }
     } catch (error) {
-      if (unit.changes !== changes || this.#units.hasStopped) return
+      if (!isWanted() || this.#units.hasStopped) return
       logger.error(
         { path: record.unit, err: error },
         'cannot read the active revision: its pods stay as they are',
       )
-      unit.isUnread = true
+      this.#verdicts.end(unit)
+      unit.timer?.cancel()
       unit.timer = clock.startTimer(retryMs, () => {
         if (unit.isUnread) void this.#loadActive(unit, Math.min(retryMs * 2, longestRetryMs))
       })

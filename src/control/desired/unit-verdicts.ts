@@ -26,7 +26,7 @@ import type { PodEnv } from '../pod/env.ts'
 import type { DesiredPods } from './desired-pods.ts'
 import { describeChanged, describeFailures, listRanImages, seePod } from './judged-pods.ts'
 import type { ChangedPod } from './judged-pods.ts'
-import { activeOf, firstRetryMs, keepContent, longestRetryMs, setRecord } from './units.ts'
+import { activeOf, firstRetryMs, longestRetryMs, setRecord } from './units.ts'
 import type { Unit, Units } from './units.ts'
 import type { Workloads } from './workloads.ts'
 
@@ -121,20 +121,20 @@ export class UnitVerdicts {
     return unit.record.pin !== undefined || this.isRolledBack(unit)
   }
 
-  /** Another revision is active. */
-  setActive(unit: Unit, next: UnitRecord, documents: readonly SourceDocument[]): void {
+  /** Another revision is active, whose content is in memory or is loaded next. */
+  setActive(unit: Unit, next: UnitRecord): void {
     unit.isFresh = true
     unit.retryAtMs = 0
     unit.retryMs = firstRetryMs
     this.end(unit)
-    const hash = revisionOf(next, next.active)?.hash ?? ''
-    keepContent(unit, hash, documents, unit.copies.has(hash))
     setRecord(unit, next)
   }
 
   /** Begins to judge the active revision, where it is to be, against the one to go back to. */
   async begin(unit: Unit): Promise<void> {
     const { changes, record } = unit
+    // It begins once that is read.
+    if (unit.isUnread) return
     // Of one that counts for its healthy pods alone, the others are judged still.
     const before =
       record.base === undefined || record.base === record.active || !isJudged(record)

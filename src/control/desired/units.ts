@@ -237,9 +237,9 @@ export function unitKey({ source, unit }: Pick<UnitRecord, 'source' | 'unit'>): 
 }
 
 export function setRecord(unit: Unit, next: UnitRecord): void {
+  if (next.active !== unit.record.active || next.active === next.offered) unit.isUnread = false
   unit.record = next
   unit.changes += 1
-  unit.isUnread = false
   forgetContents(unit)
 }
 

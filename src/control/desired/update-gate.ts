@@ -242,7 +242,7 @@ export class UpdateGate {
         `${name}: the content of revision ${next.active} is not kept whole`,
       )
     // Before the record is written: what its source gives meanwhile comes after the request.
-    this.#verdicts.setActive(unit, next, documents)
+    this.#verdicts.setActive(unit, next)
     await this.#verdicts.begin(unit)
     await this.#units.saveOrRetry(unit, next)
     this.#env.logger.warn({ path: name, revision: next.active }, 'another revision counts on request')

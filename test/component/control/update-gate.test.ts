@@ -1036,6 +1036,98 @@ describe('a revision on the disk that can’t be read now', () => {
     expect(record()).toMatchObject({ active: 1, offered: 2, pin: { why: 'failed' } })
     expect(upToDate()).toMatchObject({ reason: 'RolledBack' })
   })
+
+  it('leaves the pods as they are also where a client scales the workload whose template failed', async () => {
+    await begin({ sources: ['api'] })
+    const offer = async (program: readonly string[], replicas: number): Promise<void> => {
+      const labels = { app: 'web' }
+      const manifest: JsonObject = {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: {
+          name: 'web',
+          namespace: 'default',
+          uid: 'u-web',
+          annotations: { 'podd.dev/rollback': 'true' },
+        },
+        spec: {
+          replicas,
+          selector: { matchLabels: labels },
+          template: {
+            metadata: { labels },
+            spec: { containers: [{ name: 'main', image: 'app:1', command: [...program] }] },
+          },
+        },
+      }
+      const { document } = decodeKept(manifest, '/api/deployment.default.web.json')
+      if (document === undefined || !isObjectDocument(document)) throw new Error('it is no Deployment')
+      rig.givenByUrl = [document]
+      await rig.offer('api')
+    }
+    const commands = () =>
+      rig.fake
+        .containersNamed('main')
+        .flatMap(({ state, config }) => (state === 'CONTAINER_RUNNING' ? [config.command] : []))
+    const name = 'api:Deployment/default/web'
+    const rolledBack = { active: 1, offered: 2, pin: { why: 'failed' } }
+    await offer(good, 1)
+    await rig.clock.advance(30_000)
+    await offer(bad, 1)
+    await rig.clock.advance(60_000)
+    expect([record(name), commands()]).toMatchObject([rolledBack, [good]])
+    const created = rig.fake.calls('CreateContainer').length
+    await rig.kill()
+    rig.revisions.beforeRead = fail
+    await rig.start()
+    await rig.clock.advance(5000)
+    await offer(bad, 2)
+    await rig.clock.advance(20_000)
+    expect(commands()).toEqual([good])
+    expect(rig.fake.calls('CreateContainer')).toHaveLength(created)
+    rig.revisions.beforeRead = succeed
+    await rig.clock.advance(120_000)
+    expect([record(name), commands()]).toMatchObject([rolledBack, [good, good]])
+  })
+
+  it('leaves the pods as they are also where the file is written otherwise and means the same', async () => {
+    const offer = async (written: string): Promise<void> => {
+      const { pods, ...given } = rig.snapshot('file')
+      rig.system.offerSnapshot({ ...given, pods: pods.map((each) => Object.assign({}, each, { written })) })
+      await rig.clock.advance(20_000)
+    }
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    await rig.kill()
+    rig.revisions.beforeRead = fail
+    rig.boot()
+    await offer('one')
+    const starts = rig.fake.calls('StartContainer').length
+    await offer('# a comment')
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    rig.revisions.beforeRead = succeed
+    await rig.clock.advance(120_000)
+    expect(record()).toMatchObject({ active: 1, offered: 2, pin: { why: 'failed' } })
+    expect(command()).toEqual(good)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(starts)
+  })
+})
+
+describe('a source that gives a content again that is not tried any more', () => {
+  it('has the healthy revision run, though another content was being tried', async () => {
+    for (const other of ['-v', '-w']) {
+      await rig.apply(web(bad))
+      await rig.clock.advance(60_000)
+      expect(command()).toEqual(good)
+      await rig.apply(web([...bad, other]))
+      await rig.clock.advance(60_000)
+    }
+    await rig.apply(web(['nothing', '-x']))
+    await rig.clock.advance(100)
+    await rig.apply(web(bad))
+    await rig.clock.advance(60_000)
+    expect(record()).toMatchObject({ active: 1, base: 1, pin: { why: 'failed' } })
+    expect(command()).toEqual(good)
+  })
 })
 
 describe('a unit that its source has not given since podd started', () => {
