@@ -1,5 +1,6 @@
 import type { PodObject } from '../api/resource.ts'
 import { SharedTurns, TurnPace } from '../base/clock.ts'
+import type { Timer } from '../base/clock.ts'
 import { Changes } from '../base/waits.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { ContainerGarbagePolicy } from '../decide/node/plan-container-garbage.ts'
@@ -48,6 +49,8 @@ import type { SyncEvent, SyncHandlers } from './sync-loop.ts'
 
 /** For how long after its boot a host is busy with that. */
 const bootMs = 600_000
+/** A loss of the runtime that lasts longer is not ordinary: systemd gives a unit 90 s to start (`DefaultTimeoutStartSec`). */
+const ordinaryLossMs = 120_000
 
 /** Everything outside of the loops. Made at one place (`assemble.ts`). */
 export interface SystemEnv extends Pick<PodEnv, 'clock' | 'random' | 'logger' | 'runtimeName'> {
@@ -261,7 +264,10 @@ export function createLoops(system: SystemEnv) {
 export class Reconciler implements SyncHandlers {
   readonly #env: SystemEnv
   readonly #loops: Loops
-  #isToldGone = false
+  /** How the loss of the runtime that lasts was told; undefined while it can be used. */
+  #toldLoss:
+    | { readonly type: 'Normal' | 'Warning'; readonly sinceMs: number; readonly patience: Timer | undefined }
+    | undefined
   /** The disk may have been full when podd started. */
   #hasCollected = false
   /** All pods were reconciled with what the last merge gave. */
@@ -402,24 +408,38 @@ export class Reconciler implements SyncHandlers {
     return isBooting && (!this.#loops.state.isListed || problem === poddStood)
   }
 
-  /** One event for each loss of the runtime, however often its reason changes meanwhile. */
+  /**
+   * One event for each loss of the runtime, however often its reason changes meanwhile. An ordinary one is told again, as a
+   * warning, once its reason isn't ordinary any more or it has lasted too long.
+   */
   #tell(problem: string | undefined): void {
-    const wasTold = this.#isToldGone
-    this.#isToldGone = problem !== undefined
-    if (wasTold === this.#isToldGone) return
-    const { events } = this.#env
-    if (problem === undefined)
-      events.recordNode({
+    const { events, clock } = this.#env
+    const before = this.#toldLoss
+    if (problem === undefined) {
+      this.#toldLoss = undefined
+      before?.patience?.cancel()
+      if (before === undefined) return
+      return events.recordNode({
         type: 'Normal',
         reason: 'RuntimeAvailable',
         message: 'The container runtime can be used again',
       })
-    else
-      events.recordNode({
-        type: this.#isOrdinary(problem) ? 'Normal' : 'Warning',
-        reason: 'RuntimeUnavailable',
-        message: `The container runtime cannot be used, running containers run on: ${problem}`,
-      })
+    }
+    const isLong = before !== undefined && clock.monotonicMs() - before.sinceMs >= ordinaryLossMs
+    const type = this.#isOrdinary(problem) && !isLong ? 'Normal' : 'Warning'
+    if (before !== undefined && (before.type === 'Warning' || type === 'Normal')) return
+    before?.patience?.cancel()
+    const again = (): void => this.#tell(this.#loops.knowledge.runtimeProblem)
+    this.#toldLoss = {
+      type,
+      sinceMs: clock.monotonicMs(),
+      patience: type === 'Normal' ? clock.startTimer(ordinaryLossMs, again) : undefined,
+    }
+    events.recordNode({
+      type,
+      reason: 'RuntimeUnavailable',
+      message: `The container runtime cannot be used, running containers run on: ${problem}`,
+    })
   }
 
   async #reconcile(): Promise<void> {

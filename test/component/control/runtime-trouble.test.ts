@@ -781,6 +781,35 @@ describe('a runtime that is silent', () => {
     ])
   })
 
+  it('is a warning after all where it does not come within two minutes of a boot', async () => {
+    await rig.terminate()
+    rig.clock.boot(20_000)
+    rig.fake.goDown()
+    await rig.start()
+    const types = (): readonly string[] => rig.nodeEvents.map(({ type, reason }) => `${type} ${reason}`)
+    await rig.clock.advance(110_000)
+    expect(types()).toEqual(['Normal RuntimeUnavailable'])
+    await rig.clock.advance(600_000)
+    expect(types()).toEqual(['Normal RuntimeUnavailable', 'Warning RuntimeUnavailable'])
+    rig.fake.comeUp()
+    await rig.clock.advance(30_000)
+    expect(types().slice(2)).toEqual(['Normal RuntimeAvailable'])
+  })
+
+  it('is a warning as soon as it is known to be gone after the host was suspended', async () => {
+    const types = (): readonly string[] => rig.nodeEvents.map(({ type, reason }) => `${type} ${reason}`)
+    rig.fake.fault('ListPodSandbox', { kind: 'delays', delayMs: 3000 }, { times: 1 })
+    rig.clock.suspend(3_600_000)
+    await rig.clock.advance(11_000)
+    expect(types()).toEqual(['Normal RuntimeUnavailable'])
+    rig.fake.goDown()
+    await rig.clock.advance(60_000)
+    expect(types()).toEqual(['Normal RuntimeUnavailable', 'Warning RuntimeUnavailable'])
+    rig.fake.comeUp()
+    await rig.clock.advance(200_000)
+    expect(types().slice(2)).toEqual(['Normal RuntimeAvailable'])
+  })
+
   it('is given up after a minute, once for each', async () => {
     rig.fake.fault('Version', { kind: 'hangs' })
     rig.fake.fault('ListPodSandbox', { kind: 'hangs' })
