@@ -35,7 +35,11 @@ export class HostShutdown {
     this.#listeners.push(listener)
   }
 
-  /** Asks whether the host is going down; undefined where there is nobody to ask. Never rejects. */
+  /**
+   * Asks whether the host is going down; undefined where there is nobody to ask. Never rejects. Whoever asks while a question
+   * is under way shares its answer, so that a systemd that is busy is asked once. An answer that has come isn't used again: a
+   * shutdown kills containers from its first moment on.
+   */
   look(): Promise<boolean> | undefined {
     if (this.#ask === undefined) return undefined
     this.#looking ??= this.#look(this.#ask).finally(() => (this.#looking = undefined))

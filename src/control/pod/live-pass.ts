@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { trace } from '../../base/trace.ts'
+import { untilAborted } from '../../base/waits.ts'
 import { isOutdated } from '../../decide/plan/container-view.ts'
 import { computePodActions } from '../../decide/plan/compute-pod-actions.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
@@ -67,7 +68,8 @@ export class LivePass {
     let plan = this.#decide()
     const asked = touchesContainers(plan) ? shutdown.look() : undefined
     if (asked !== undefined) {
-      if (await asked) return this.#waitForHost()
+      // systemd may be busy for seconds: a pod that is to end doesn't wait for that.
+      if (await untilAborted(asked, signals.pass)) return this.#waitForHost()
       plan = this.#decide()
     }
     if (plan.isLost === true) return this.#failLost()

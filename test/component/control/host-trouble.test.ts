@@ -202,6 +202,16 @@ describe('what goes wrong for one pod', () => {
       expect(rig.reasons('probed')).not.toContain('Killing')
     })
 
+    it('a pod is ended at once though the answer whether it is lets wait', async () => {
+      rig.hostState = 'busy'
+      rig.fake.exitContainer('main', 143)
+      await rig.settle()
+      await rig.remove('web')
+      await rig.settle()
+      expect(rig.pods('web')).toEqual([])
+      expect(rig.fake.calls('CreateContainer')).toHaveLength(1)
+    })
+
     it('podd goes on as ever where nobody answers whether it is', async () => {
       rig.hostState = 'silent'
       rig.fake.exitContainer('main', 143)

@@ -87,7 +87,7 @@ export class PodRig {
   readonly records = new MemoryRecords()
   readonly revisions = new MemoryRevisions()
   /** What the host says of itself; undefined where there is nobody to ask. */
-  hostState: 'running' | 'stopping' | 'silent' | undefined
+  hostState: 'running' | 'stopping' | 'busy' | 'silent' | undefined
   /** What stands in the run directory of a drain. */
   isMarkedDrained = false
   /** What Jobs have done, as it is on the disk. */
@@ -441,6 +441,7 @@ export class PodRig {
 
   async #isHostStopping(): Promise<boolean> {
     if (this.hostState === 'silent') throw new Error('no answer')
+    if (this.hostState === 'busy') await new Promise(() => undefined)
     return this.hostState === 'stopping'
   }
 
