@@ -19,7 +19,7 @@ import {
 import type { RevisionFailure, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import { isOnDelete, WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
-import type { PodDocument, SourceDocument } from '../../pod/objects/document.ts'
+import type { ObjectDocument, PodDocument, SourceDocument } from '../../pod/objects/document.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, SourceName } from '../../pod/values/ids.ts'
 import type { PodEnv } from '../pod/env.ts'
@@ -95,7 +95,16 @@ export class UnitVerdicts {
 
   /** The pods among these, and those that are made from others. */
   podsOf(documents: readonly SourceDocument[]): readonly PodDocument[] {
-    return documents.flatMap((each) => (isPodDocument(each) ? [each] : this.#targets.podsOf(each)))
+    return documents.flatMap((each) => (isPodDocument(each) ? [each] : this.#targetsOf(each)))
+  }
+
+  /** None where they can't be made: `Workloads` reports that, and what else the source gives goes on. */
+  #targetsOf(document: ObjectDocument): readonly PodDocument[] {
+    try {
+      return this.#targets.podsOf(document)
+    } catch {
+      return []
+    }
   }
 
   /** Those that count of a unit, by the names that they have here. */
@@ -106,7 +115,7 @@ export class UnitVerdicts {
   /** Without the pods that somebody has to delete first: that may be after weeks, or never. */
   #withPods(documents: readonly SourceDocument[]): readonly SourceDocument[] {
     const made = documents.flatMap((each) =>
-      isPodDocument(each) || isOnDelete(each.object) ? [] : this.#targets.podsOf(each),
+      isPodDocument(each) || isOnDelete(each.object) ? [] : this.#targetsOf(each),
     )
     return made.length === 0 ? documents : [...documents, ...made]
   }

@@ -1,6 +1,7 @@
 import type { WorkloadObject } from '../../api/cluster-objects.ts'
 import { formatTime, PacedWork } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
@@ -15,7 +16,7 @@ import {
 import type { Expansion, WorkloadPod } from '../../decide/workloads/replica-pods.ts'
 import type { JobPod } from '../../decide/workloads/run-job.ts'
 import { showWorkload } from '../../decide/workloads/workload-status.ts'
-import type { ObjectDocument, PodDocument, SourceSnapshot } from '../../pod/objects/document.ts'
+import type { ObjectDocument, PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { keyOfObject } from '../../pod/objects/local-object.ts'
 import type { LocalObject } from '../../pod/objects/local-object.ts'
 import { isBatchKind, isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
@@ -68,13 +69,18 @@ interface SourceWorkloads extends Workloaded {
   readonly pods: readonly PodDocument[]
   /** The last of each name. */
   readonly byKey: ReadonlyMap<PodKey, PodDocument>
+  readonly broken: Broken
   wakeAtMs: number | undefined
 }
+
+/** Workloads for which it can't be decided what they are to have, and what was thrown. */
+type Broken = ReadonlyMap<ObjectDocument, unknown>
 
 /** What workloads are to have: nothing follows from that of Jobs before it is recorded. */
 interface Decision {
   readonly replicas: readonly Expansion[]
   readonly batch: BatchStep | undefined
+  readonly broken: Broken
 }
 
 /**
@@ -133,23 +139,37 @@ export class Workloads {
     const staysBatch = wasBatch && (!isComplete || isUnknown)
     const workloads = { documents, hasBatch: hasBatch || staysBatch, isComplete }
     const decision = this.#decide(source, { ...workloads, hasBatch: needsBatch })
+    const { broken } = decision
     const { pods: wanted, wakeAtMs: dueAtMs } = await this.#commit(source, workloads, decision)
-    const wakeAtMs = soonest(dueAtMs, isUnknown ? this.#env.clock.wallMs() + retryMs : undefined)
+    this.#logBroken(source, broken, known?.broken)
+    const isAwaited = isUnknown || broken.size > 0
+    const wakeAtMs = soonest(dueAtMs, isAwaited ? this.#env.clock.wallMs() + retryMs : undefined)
     // What didn't change is the same object.
     const pods = wanted.map((document) => {
       const same = known?.byKey.get(podKey(document.pod.metadata))
       return same !== undefined && isSameDocument(same, document) ? same : document
     })
     const byKey = new Map(pods.map((document) => [podKey(document.pod.metadata), document]))
-    this.#sources.set(source, { ...workloads, pods, byKey, wakeAtMs })
+    this.#sources.set(source, { ...workloads, pods, byKey, broken, wakeAtMs })
     this.#show()
     this.#startTimer()
-    const claims = documents.flatMap((document) => this.#targets.claimsOf(document))
-    const unknown = isUnknown ? documents.filter(({ object }) => isBatchKind(object.kind)) : []
+    const claims = documents.flatMap((document) =>
+      broken.has(document) ? [] : this.#targets.claimsOf(document),
+    )
+    // Those that run of them stay as they are.
+    const unknown = documents.filter(
+      (document) => broken.has(document) || (isUnknown && isBatchKind(document.object.kind)),
+    )
     return {
       ...snapshot,
       ...(unknown.length > 0 && {
         unreadable: [...(snapshot.unreadable ?? []), ...unknown.map(({ place }) => place.path)],
+      }),
+      ...(broken.size > 0 && {
+        problems: [
+          ...snapshot.problems,
+          ...[...broken].map(([document, error]) => toProblem(document, error)),
+        ],
       }),
       pods: [...snapshot.pods, ...pods],
       ...(claims.length > 0 && { objects: [...snapshot.objects, ...claims] }),
@@ -160,7 +180,7 @@ export class Workloads {
   async #commit(
     source: SourceName,
     { documents }: Pick<SourceWorkloads, 'documents'>,
-    { replicas, batch }: Decision,
+    { replicas, batch, broken }: Decision,
   ): Promise<Expansion> {
     if (batch === undefined || this.#batch === undefined) return joined(replicas)
     try {
@@ -174,7 +194,7 @@ export class Workloads {
       )
       return joined([
         ...replicas,
-        { pods: this.#batch.keep(source, documents), wakeAtMs: clock.wallMs() + retryMs },
+        { pods: this.#batch.keep(source, without(documents, broken)), wakeAtMs: clock.wallMs() + retryMs },
       ])
     }
   }
@@ -226,8 +246,8 @@ export class Workloads {
 
   /** The images of templates: of CronJobs between their times, of Jobs that wait, of what has no replicas now. */
   imagesToCome(): readonly ImageUse[] {
-    return [...this.#sources].flatMap(([source, { documents }]) =>
-      documents.flatMap((document) => {
+    return [...this.#sources].flatMap(([source, { documents, broken }]) =>
+      without(documents, broken).flatMap((document) => {
         const { object } = document
         if (!isWorkload(object) || this.#batch?.factsOf(source, object).job?.finished !== undefined) return []
         const by = `${object.kind.toLowerCase()} ${podKey(object.metadata)}`
@@ -286,8 +306,14 @@ export class Workloads {
     const known = this.#sources.get(source)
     if (known === undefined) return
     if (known.hasBatch && this.#batch === undefined) return this.#env.onChange(source)
-    const { replicas, batch } = this.#decide(source, known)
-    const { pods, wakeAtMs } = joined(batch === undefined ? replicas : [...replicas, batch])
+    const { replicas, batch, broken } = this.#decide(source, known)
+    if (broken.size > 0 || known.broken.size > 0) {
+      const isSame =
+        broken.size === known.broken.size && [...broken.keys()].every((each) => known.broken.has(each))
+      if (!isSame) return this.#env.onChange(source)
+    }
+    const { pods, wakeAtMs: dueAtMs } = joined(batch === undefined ? replicas : [...replicas, batch])
+    const wakeAtMs = soonest(dueAtMs, broken.size > 0 ? this.#env.clock.wallMs() + retryMs : undefined)
     known.wakeAtMs = wakeAtMs
     const isSame =
       pods.length === known.pods.length && pods.every((pod, at) => isSameDocument(known.pods[at], pod))
@@ -307,7 +333,8 @@ export class Workloads {
       Job: { store: shown.jobs, objects: new Map<string, WorkloadObject>() },
       CronJob: { store: shown.cronjobs, objects: new Map<string, WorkloadObject>() },
     }
-    for (const [source, { documents }] of this.#sources) {
+    for (const [source, { documents: given, broken }] of this.#sources) {
+      const documents = without(given, broken)
       if (documents.length === 0) continue
       const owned = this.#workersOf(source)
       const started = this.#batch?.startedJobs(source, documents) ?? []
@@ -348,7 +375,8 @@ export class Workloads {
     const { clock, proofMs } = this.#env
     const nowMs = clock.wallMs()
     const owned = this.#workersOf(source)
-    const replicas = documents.flatMap((document) => {
+    const broken = new Map<ObjectDocument, unknown>()
+    const expand = (document: ObjectDocument): readonly Expansion[] => {
       if (!isReplicaDocument(document)) return []
       const pods = new Map<string, WorkloadPod>()
       for (const worker of owned.get(keyOfObject(document.object)) ?? []) {
@@ -356,9 +384,22 @@ export class Workloads {
         // One that is leaving may have a successor of its name.
         if (pod.state !== 'leaving' || !pods.has(pod.name)) pods.set(pod.name, pod)
       }
-      return expandReplicas(document, this.#targets.podsOf(document), [...pods.values()], { nowMs, proofMs })
+      // Claims that can't be made are found here, too.
+      this.#targets.claimsOf(document)
+      return [
+        expandReplicas(document, this.#targets.podsOf(document), [...pods.values()], { nowMs, proofMs }),
+      ]
+    }
+    const replicas = documents.flatMap((document) => {
+      try {
+        return expand(document)
+      } catch (error) {
+        broken.set(document, error)
+        return []
+      }
     })
-    if (this.#batch === undefined || !hasBatch) return { replicas, batch: undefined }
+    const jobs = this.#batch
+    if (jobs === undefined || !hasBatch) return { replicas, batch: undefined, broken }
     const pods = new Map(
       [...owned].map(([key, workers]) => [
         key,
@@ -371,7 +412,36 @@ export class Workloads {
         ),
       ]),
     )
-    return { replicas, batch: this.#batch.step(source, documents, pods, isComplete, nowMs) }
+    const step = (some: readonly ObjectDocument[], areAll: boolean): BatchStep =>
+      jobs.step(source, some, pods, areAll, nowMs)
+    try {
+      return { replicas, batch: step(documents, isComplete), broken }
+    } catch {
+      // One of them spoils it: which one is found out by each for itself. What is known of that one is not forgotten.
+      for (const document of documents) {
+        if (!isBatchKind(document.object.kind)) continue
+        try {
+          step([document], false)
+        } catch (error) {
+          broken.set(document, error)
+        }
+      }
+      return { replicas, batch: step(without(documents, broken), false), broken }
+    }
+  }
+
+  /** Once for each. */
+  #logBroken(source: SourceName, broken: Broken, before: Broken | undefined): void {
+    for (const [{ object, place }, error] of broken) {
+      const isKnown = [...(before?.keys() ?? [])].some(
+        (each) => keyOfObject(each.object) === keyOfObject(object),
+      )
+      if (!isKnown)
+        this.#env.logger.error(
+          { source, path: place.path, reason: keyOfObject(object), err: error },
+          'cannot decide which pods a workload is to have: those that it has stay',
+        )
+    }
   }
 
   /** The pods that there are, by their workload. */
@@ -451,6 +521,7 @@ const nothing = {
   isComplete: true,
   pods: [],
   byKey: new Map<PodKey, PodDocument>(),
+  broken: new Map<ObjectDocument, unknown>(),
   wakeAtMs: undefined,
 }
 /** Times of the wall clock are looked at this often, as it may be set. */
@@ -462,6 +533,22 @@ function joined(expansions: readonly Expansion[]): Expansion {
   return {
     pods: expansions.flatMap(({ pods }) => pods),
     wakeAtMs: soonest(...expansions.map(({ wakeAtMs }) => wakeAtMs)),
+  }
+}
+
+function without(documents: readonly ObjectDocument[], broken: Broken): readonly ObjectDocument[] {
+  return broken.size === 0 ? documents : documents.filter((document) => !broken.has(document))
+}
+
+function toProblem({ object, place }: ObjectDocument, error: unknown): Problem {
+  const { metadata } = object
+  const name = 'namespace' in metadata ? podKey(metadata) : metadata.name
+  return {
+    severity: 'error',
+    place,
+    object: name,
+    message: `${object.kind} ${name}: podd can't decide which pods it is to have, and leaves those that it has: ${errorMessage(error)}`,
+    hint: 'Change what the message names in its manifest; where nothing is wrong with that, please report it.',
   }
 }
 

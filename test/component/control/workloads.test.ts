@@ -38,6 +38,14 @@ function workload(kind: string, spec: JsonObject, pod: JsonObject = template(goo
   return { object: objectFromManifest(manifest), manifest, place: { path: '/file/web.yaml' } }
 }
 
+/** A document whose spec podd can't go by, though nothing refused it. */
+function withSpec(document: ObjectDocument, spec: object): ObjectDocument {
+  return {
+    ...document,
+    object: Object.assign({ ...document.object }, { spec: { ...Object(document.object).spec, ...spec } }),
+  }
+}
+
 async function give(...documents: readonly ObjectDocument[]): Promise<void> {
   rig.given = documents
   await rig.offer()
@@ -956,6 +964,62 @@ describe('a Job', () => {
       metadata: { annotations: { 'batch.kubernetes.io/job-completion-index': '1' } },
       spec: { hostname: 'once-1', containers: [{ env: [{ name: 'JOB_COMPLETION_INDEX' }] }] },
     })
+  })
+
+  it.each<[what: string, broken: ObjectDocument, message: string]>([
+    [
+      'a schedule',
+      withSpec(
+        batch('CronJob', 'broken', {
+          schedule: '0 0 * * *',
+          jobTemplate: { spec: { template: task('task') } },
+        }),
+        { schedule: 'x y' },
+      ),
+      'CronJob default/broken',
+    ],
+    ['replicas', withSpec(workload('Deployment', {}), { replicas: 2 ** 40 }), 'Deployment default/web'],
+  ])(
+    'runs although podd can’t make %s of another workload, which says so',
+    async (_what, broken, message) => {
+      await give(broken, job({}, 'long'))
+      expect(rig.running()).toEqual(['once-0/main'])
+      expect(rig.system.problems()).toEqual([
+        {
+          severity: 'error',
+          place: broken.place,
+          object: message.split(' ')[1],
+          message: expect.stringContaining(
+            `${message}: podd can't decide which pods it is to have`,
+          ) as string,
+          hint: expect.any(String) as string,
+        },
+      ])
+      await give(job({}, 'long'))
+      expect(rig.running()).toEqual(['once-0/main'])
+      expect(rig.system.problems()).toEqual([])
+    },
+  )
+
+  it('stays with its pods where podd can’t decide on its workload any more', async () => {
+    await give(workload('Deployment', { replicas: 1 }), job({}, 'long'))
+    expect(rig.running()).toEqual(['once-0/main', 'web-0/main'])
+    const cron = batch('CronJob', 'broken', {
+      schedule: '0 0 * * *',
+      jobTemplate: { spec: { template: task('task') } },
+    })
+    await give(
+      withSpec(workload('Deployment', { replicas: 1 }), { replicas: 2 ** 40 }),
+      withSpec(cron, { schedule: 'x y' }),
+      job({ parallelism: 1 }, 'long'),
+    )
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['once-0/main', 'web-0/main'])
+    expect(rig.system.problems()).toHaveLength(2)
+    await give(workload('Deployment', { replicas: 1 }), job({}, 'long'))
+    expect(rig.running()).toEqual(['once-0/main', 'web-0/main'])
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+    expect(rig.system.problems()).toEqual([])
   })
 
   it('of a CronJob starts at its time, is named after it, and stays for its history', async () => {
