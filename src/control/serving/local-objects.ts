@@ -12,7 +12,7 @@ import { errorCode, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import { targetPortOf } from '../../pod/objects/object-kinds.ts'
+import { noCustomObjects, targetPortOf } from '../../pod/objects/object-kinds.ts'
 import type { PersistentVolumeClaim, Service } from '../../pod/objects/object-kinds.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
@@ -263,8 +263,25 @@ export function showKept(
         apiVersion: apiVersionOf(manifest),
         kind,
         metadata,
+        ...(kind === 'CustomResourceDefinition' && { status: refusedDefinition(metadata) }),
       })),
     )
+}
+
+/** As that of a definition whose names are not accepted: apiextensions.k8s.io/v1, CustomResourceDefinitionStatus. */
+function refusedDefinition({ creationTimestamp }: Meta): JsonObject {
+  const condition = (type: string): JsonObject => ({
+    type,
+    status: 'False',
+    reason: 'NotServed',
+    message: noCustomObjects,
+    ...(creationTimestamp !== undefined && { lastTransitionTime: creationTimestamp }),
+  })
+  return {
+    conditions: [condition('NamesAccepted'), condition('Established')],
+    acceptedNames: { plural: '', kind: '' },
+    storedVersions: [],
+  }
 }
 
 const idleResources = [

@@ -646,6 +646,9 @@ export const keptKinds = {
   },
 } as const satisfies Record<string, KeptKindEntry>
 
+/** What is said of a CustomResourceDefinition: who waits for it to be served waits in vain. */
+export const noCustomObjects = 'podd serves no custom objects: the definition never becomes Established'
+
 function validateServiceAccount({ imagePullSecrets }: JsonObject, issues: Issues): void {
   if (listOrEmpty(imagePullSecrets).length > 0)
     issues

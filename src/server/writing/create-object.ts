@@ -17,7 +17,7 @@ import {
   prepareNew,
 } from '../../decide/writing/prepare-object.ts'
 import { decodeObject, decodePod, keptProblems } from '../../pod/decode/decode-pod.ts'
-import { idleGroupOf, isKeptKind, isObjectKind } from '../../pod/objects/object-kinds.ts'
+import { idleGroupOf, isKeptKind, isObjectKind, noCustomObjects } from '../../pod/objects/object-kinds.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
 import type { FieldPath, FieldProblem } from '../../pod/schema/issues.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
@@ -213,7 +213,9 @@ function idleWarnings(
   const told = problems.flatMap(({ path, message, hint }) =>
     hint === undefined ? [] : [`${formatFieldPath(path)} ${message}: ${hint}`],
   )
-  return [`${kind} ${name} is kept without effect, as nothing on one host goes by it`, ...told]
+  return [`${kind} ${name} is kept without effect, as nothing on one host goes by it`, ...told].concat(
+    kind === 'CustomResourceDefinition' ? [noCustomObjects] : [],
+  )
 }
 
 function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[] {

@@ -233,6 +233,34 @@ describe('kinds without effect', () => {
       },
     ],
   ]
+  it('of custom objects say that podd serves none, and that they never become Established', async () => {
+    const [resource, root, given] = cases.find(([name]) => name === 'customresourcedefinitions')!
+    const place = `${root}/${resource}`
+    await using rig = await startWritingRig()
+    const status = { conditions: [{ type: 'Established', status: 'True' }] }
+    const made = await rig.ask('POST', place, { ...given, metadata: { name: 'webs.a.example' }, status })
+    expect(made.warning).toContain('podd serves no custom objects: the definition never becomes Established')
+    const refused = {
+      status: 'False',
+      reason: 'NotServed',
+      message: 'podd serves no custom objects: the definition never becomes Established',
+      lastTransitionTime: expect.stringMatching(/^\d{4}-.*Z$/u) as string,
+    }
+    const shown = {
+      acceptedNames: { plural: '', kind: '' },
+      storedVersions: [],
+      conditions: [
+        { type: 'NamesAccepted', ...refused },
+        { type: 'Established', ...refused },
+      ],
+    }
+    expect(made.body['status']).toEqual(shown)
+    const labels = { metadata: { labels: { app: 'shop' } } }
+    const changed = await rig.ask('PATCH', `${place}/webs.a.example`, labels, merge)
+    expect(changed).toMatchObject({ code: 200, body: { ...labels, status: shown } })
+    expect((await rig.ask('GET', `${place}/webs.a.example`)).body['status']).toEqual(shown)
+  })
+
   const ofCluster = ['storageclasses', 'ingressclasses', 'customresourcedefinitions']
 
   it.each(cases)(
