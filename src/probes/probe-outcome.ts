@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns'
-import type { LookupAddress } from 'node:dns'
+import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import type { Clock } from '../base/clock.ts'
 import type { ContainerPort } from '../pod/schema/container-schema.ts'
@@ -116,28 +116,32 @@ function portNumber(name: string, ports: readonly ContainerPort[]): number | und
 }
 
 /**
- * Looks a name up once for all who ask before it is answered. Node looks names up in two threads, for as long as the
- * system's resolver waits for its servers, and takes none back: probes of a name whose server is silent would pile up there
- * before everybody else's, and no URL could be read any more.
+ * Looks a name up once for all who ask for the same kinds of addresses before it is answered. Node looks names up in two
+ * threads, for as long as the system's resolver waits for its servers, and takes none back: probes of a name whose server is
+ * silent would pile up there before everybody else's, and no URL could be read any more.
  */
-export function shareLookups(lookUp: (name: string, answer: LookupAnswer) => void): LookupFunction {
+export function shareLookups(
+  lookUp: (name: string, options: LookupAllOptions, answer: LookupAnswer) => void,
+): LookupFunction {
   const waiting = new Map<string, LookupAnswer[]>()
-  return (name, { all = false }, callback) => {
+  return (name, { all = false, family = 0, hints = 0 }, callback) => {
     const answer: LookupAnswer = (error, addresses = []) => {
       const [first] = addresses
       if (error !== null || first === undefined) callback(error, '')
       else if (all) callback(null, [...addresses])
       else callback(null, first.address, first.family)
     }
-    const others = waiting.get(name)
+    const key = JSON.stringify([name, family, hints])
+    const others = waiting.get(key)
     if (others !== undefined) {
       others.push(answer)
       return
     }
     const asking = [answer]
-    waiting.set(name, asking)
-    lookUp(name, (error, addresses) => {
-      waiting.delete(name)
+    waiting.set(key, asking)
+    // With the hint ADDRCONFIG, a host without IPv6 gets no address that it can't reach.
+    lookUp(name, { all: true, family, hints }, (error, addresses) => {
+      waiting.delete(key)
       for (const each of asking) each(error, addresses)
     })
   }
@@ -146,4 +150,4 @@ export function shareLookups(lookUp: (name: string, answer: LookupAnswer) => voi
 type LookupAnswer = (error: NodeJS.ErrnoException | null, addresses?: readonly LookupAddress[]) => void
 
 /** The `lookup` of connections to what manifests name. */
-export const lookUpHost = shareLookups((name, answer) => lookup(name, { all: true }, answer))
+export const lookUpHost = shareLookups(lookup)

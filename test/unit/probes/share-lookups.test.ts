@@ -1,3 +1,4 @@
+import { ADDRCONFIG } from 'node:dns'
 import { describe, expect, it } from 'vitest'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { shareLookups } from '../../../src/probes/probe-outcome.ts'
@@ -9,9 +10,10 @@ describe('the lookups of names that manifests give', () => {
   function given() {
     const asked: {
       readonly name: string
+      readonly options: LookupOptions
       readonly answer: (error: Error | null, addresses?: readonly LookupAddress[]) => void
     }[] = []
-    const lookUp = shareLookups((name, answer) => asked.push({ name, answer }))
+    const lookUp = shareLookups((name, options, answer) => asked.push({ name, options, answer }))
     const ask = (name: string, options: LookupOptions = { all: true }) =>
       new Promise((resolve) => lookUp(name, options, (...answer) => resolve(answer)))
     return { asked, ask }
@@ -28,6 +30,22 @@ describe('the lookups of names that manifests give', () => {
       new Set([JSON.stringify([null, [address, other]])]),
     )
     expect(await elsewhere).toEqual([null, [other]])
+  })
+
+  it('ask for the kinds of addresses that the connection can use, and are shared with others of these alone', () => {
+    const { asked, ask } = given()
+    const wanted = [
+      { all: true, family: 0, hints: ADDRCONFIG },
+      { all: false, family: 0, hints: ADDRCONFIG },
+      { all: true, family: 0 },
+      { all: true, family: 4, hints: ADDRCONFIG },
+    ]
+    for (const options of wanted) void ask('web.example', options)
+    expect(asked.map(({ options }) => options)).toEqual([
+      { all: true, family: 0, hints: ADDRCONFIG },
+      { all: true, family: 0, hints: 0 },
+      { all: true, family: 4, hints: ADDRCONFIG },
+    ])
   })
 
   it('are made anew once one is answered, or has failed', async () => {
