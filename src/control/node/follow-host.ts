@@ -136,7 +136,10 @@ const networkSettleMs = 2000
 const longestSettleMs = 10_000
 /** The longest delay before a change from outside is noticed. */
 const networkPeriodMs = 30_000
-/** The least pause after a check, as a multiple of its duration: a firewall with many rules takes long to read. */
+/**
+ * The least pause after a check, as a multiple of its duration but no longer than the period: a firewall with many rules takes
+ * long to read.
+ */
 const restPerCheck = 20
 
 /**
@@ -179,7 +182,7 @@ export function podNetworkJob(options: {
       const startMs = clock.monotonicMs()
       wasMaking = isMaking()
       if (!(await network.check())) seen = undefined
-      return (clock.monotonicMs() - startMs) * restPerCheck
+      return Math.min(networkPeriodMs, (clock.monotonicMs() - startMs) * restPerCheck)
     },
   }
 }
