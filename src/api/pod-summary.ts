@@ -1,6 +1,6 @@
 import { objectsAt } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
-import { escapeLine } from '../base/text.ts'
+import { escapeLine, withoutEscapeSequences } from '../base/text.ts'
 import { upToDateCondition } from '../pod/state/status.ts'
 import type { ContainerStateTerminated, ContainerStatus } from '../pod/state/status.ts'
 import type { EventObject, PodObject } from './resource.ts'
@@ -205,12 +205,31 @@ export function newestWarning(
     .at(-1)
 }
 
-/** The query of the last lines of the log that tells more. */
-export function lastLinesQuery({
-  container = '',
-  isPrevious,
-}: TroubleFact): Readonly<Record<string, string>> {
-  return { container, tailLines: '10', limitBytes: '16384', ...(isPrevious === true && { previous: 'true' }) }
+/** The most bytes of the last lines that are read. */
+const lastLinesBytes = 16 * 1024
+/** And of the last line alone. */
+const lastLineBytes = 4 * 1024
+
+/**
+ * The line that tells why a program ended, of the log that tells more; undefined where that is empty. Rejects as `read`.
+ * @param read the answer of the API to this query of the pod's log
+ */
+export async function readTellingLine(
+  { container = '', isPrevious }: TroubleFact,
+  read: (query: Readonly<Record<string, string>>) => Promise<Uint8Array>,
+): Promise<string | undefined> {
+  const readLast = (lines: number, limitBytes: number): Promise<Uint8Array> =>
+    read({
+      container,
+      tailLines: `${lines}`,
+      limitBytes: `${limitBytes}`,
+      ...(isPrevious === true && { previous: 'true' }),
+    })
+  let bytes = await readLast(10, lastLinesBytes)
+  // A limit leaves the first bytes: what was cut off are the newest lines.
+  if (bytes.byteLength >= lastLinesBytes) bytes = await readLast(1, lastLineBytes)
+  const lines = new TextDecoder().decode(bytes).split('\n')
+  return pickTellingLine(lines.map((line) => withoutEscapeSequences(line)))
 }
 
 /** What lines about a failure say. */

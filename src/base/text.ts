@@ -23,6 +23,17 @@ export function escapeLine(text: string): string {
   return escapeControls(text.replaceAll(/[\n\t]/gu, ' '))
 }
 
+/** Escape sequences for terminals, such as colours. */
+const escapeSequences = new RegExp(
+  `${String.fromCodePoint(0x1b)}(?:\\[[\\d;?]*[ -/]*[@-~]|[@-Z\\\\-_])`,
+  'gu',
+)
+
+/** The text without escape sequences for terminals; parts of one stay. */
+export function withoutEscapeSequences(text: string): string {
+  return text.replaceAll(escapeSequences, '')
+}
+
 /** Whether the text has characters that `escapeJson` and `escapeYaml` replace. */
 export function hasUnseen(text: string): boolean {
   return text.search(unseenInData) >= 0

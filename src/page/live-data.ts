@@ -1,4 +1,5 @@
-import { explainTrouble, lastLinesQuery, pickTellingLine } from '../api/pod-summary.ts'
+import { explainTrouble, readTellingLine } from '../api/pod-summary.ts'
+import type { TroubleFact } from '../api/pod-summary.ts'
 import type { NodeObject } from '../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceList, ResourceObject } from '../api/resource.ts'
 import type { DaemonStatus } from '../api/routes.ts'
@@ -6,7 +7,7 @@ import type { SourceObject, UnitObject } from '../api/sources.ts'
 import type { UsageHistoryReply } from '../api/usage.ts'
 import { Refusal } from './api-client.ts'
 import type { ApiClient } from './api-client.ts'
-import { lastLineKey, logPath, readLines, WatchedObjects, withoutTerminalOrders } from './page-state.ts'
+import { lastLineKey, logPath, readLines, WatchedObjects } from './page-state.ts'
 import type { PageState, WatchLine } from './page-state.ts'
 
 /** How often data without a watch is polled. */
@@ -128,7 +129,7 @@ export class LiveData {
       const key = fact && lastLineKey(pod, fact)
       if (fact === undefined || key === undefined || lines.size >= maxLogs) continue
       const known = this.#lastLines.get(key)
-      const line = known ?? (await this.#readLastLine(pod, lastLinesQuery(fact), signal))
+      const line = known ?? (await this.#readLastLine(pod, fact, signal))
       if (line !== undefined) lines.set(key, line)
     }
     this.#isReadingLogs = false
@@ -140,14 +141,15 @@ export class LiveData {
   /** Empty where the log can't be read; undefined where podd doesn't answer. */
   async #readLastLine(
     { metadata: { namespace, name } }: PodObject,
-    query: Readonly<Record<string, string>>,
+    fact: TroubleFact,
     signal: AbortSignal,
   ): Promise<string | undefined> {
-    const path = `${logPath(namespace, name)}?${new URLSearchParams(query)}`
+    const read = async (query: Readonly<Record<string, string>>): Promise<Uint8Array> => {
+      const path = `${logPath(namespace, name)}?${new URLSearchParams(query)}`
+      return new Uint8Array(await new Response(await this.#client.open(path, signal)).arrayBuffer())
+    }
     try {
-      const all: string[] = []
-      for await (const lines of readLines(await this.#client.open(path, signal))) all.push(...lines)
-      return pickTellingLine(all.map((line) => withoutTerminalOrders(line))) ?? ''
+      return (await readTellingLine(fact, read)) ?? ''
     } catch (error) {
       return error instanceof Refusal ? '' : undefined
     }

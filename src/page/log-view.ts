@@ -1,8 +1,8 @@
 import { errorMessage } from '../base/errors.ts'
-import { escapeControls } from '../base/text.ts'
+import { escapeControls, withoutEscapeSequences } from '../base/text.ts'
 import type { ApiClient } from './api-client.ts'
 import { element, section, update } from './dom.ts'
-import { logPath, readLines, withoutTerminalOrders } from './page-state.ts'
+import { logPath, readLines } from './page-state.ts'
 
 const maxLines = 1000
 
@@ -108,7 +108,7 @@ export class LogView {
   #append(lines: readonly string[]): void {
     const text = this.#text
     const isAtEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 40
-    const shown = lines.slice(-maxLines).map((line) => `${escapeControls(withoutTerminalOrders(line))}\n`)
+    const shown = lines.slice(-maxLines).map((line) => `${escapeControls(withoutEscapeSequences(line))}\n`)
     text.append(...shown)
     while (text.childNodes.length > maxLines) text.firstChild?.remove()
     if (isAtEnd) text.scrollTop = text.scrollHeight

@@ -69,13 +69,6 @@ export function lastLineKey({ metadata, status }: PodObject, fact: TroubleFact):
   return `${metadata.uid} ${fact.container} ${run?.restartCount} ${run?.containerID} ${fact.isPrevious}`
 }
 
-/** Escape sequences for terminals, such as colours. */
-const terminalOrders = new RegExp(`${String.fromCodePoint(0x1b)}(?:\\[[\\d;?]*[ -/]*[@-~]|[@-Z\\\\-_])`, 'gu')
-
-export function withoutTerminalOrders(line: string): string {
-  return line.replaceAll(terminalOrders, '')
-}
-
 /** What a user may do about a unit in this state; undefined for nothing. */
 const whatToDo: { readonly [State in UnitState]?: (name: string) => string } = {
   RolledBack: (name) =>

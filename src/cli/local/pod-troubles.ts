@@ -1,9 +1,8 @@
 import {
   composeTrouble,
   explainTrouble,
-  lastLinesQuery,
   newestWarning,
-  pickTellingLine,
+  readTellingLine,
   summarizePod,
 } from '../../api/pod-summary.ts'
 import type { TroubleFact } from '../../api/pod-summary.ts'
@@ -77,11 +76,14 @@ async function readLastLine(
   fact: TroubleFact,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const path = withQuery(`${podPath(namespace, name)}/log`, lastLinesQuery(fact))
-  try {
+  const read = async (query: Readonly<Record<string, string>>): Promise<Uint8Array> => {
+    const path = withQuery(`${podPath(namespace, name)}/log`, query)
     const chunks: Uint8Array[] = []
     for await (const chunk of client.stream(path, signal)) chunks.push(chunk)
-    return pickTellingLine(Buffer.concat(chunks).toString().split('\n'))
+    return Buffer.concat(chunks)
+  }
+  try {
+    return await readTellingLine(fact, read)
   } catch (error) {
     signal.throwIfAborted()
     // The log of a container that never ran, or whose log was removed: the status has to do.

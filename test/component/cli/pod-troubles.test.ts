@@ -85,6 +85,18 @@ describe('podd get pods', () => {
     expect(stderr).toContain('told: main: exit code 1: exec: "httpdd": executable file not found in $PATH\n')
   })
 
+  it('says of a crashed container that writes long lines what the last one is', async () => {
+    rig.pods.put(crashing('app'))
+    const logs = join(rig.podLogsDir, 'default_app_uid-app', 'main')
+    await mkdir(logs, { recursive: true })
+    const lines = Array.from({ length: 10 }, (_, at) => `error ${at}: ${'x'.repeat(2000)} end of ${at}`)
+    await writeFile(
+      join(logs, '3.log'),
+      lines.map((line) => `2026-01-01T00:00:00Z stdout F ${line}\n`).join(''),
+    )
+    expect((await podd('get pods')).stderr).toMatch(/ end of 9\n$/u)
+  })
+
   it('says of a pod that is not ready what its probe found, and nothing before one has failed', async () => {
     const unready = (name: string) =>
       podObject({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { pickTellingLine, summarizePod } from '../../../src/api/pod-summary.ts'
+import { pickTellingLine, readTellingLine, summarizePod } from '../../../src/api/pod-summary.ts'
 import type { PodObjectChanges } from '../../support/pod-objects.ts'
 import { containerStatus, podObject, terminated } from '../../support/pod-objects.ts'
 
@@ -310,5 +310,31 @@ describe('the telling one of the last lines of a log', () => {
     [[], undefined],
   ])('of %j is %j', (lines, telling) => {
     expect(pickTellingLine(lines)).toBe(telling)
+  })
+
+  const entry = (message: string, sizeBytes: number): string =>
+    JSON.stringify({ message, stack: 'x'.repeat(sizeBytes) })
+  const older = Array.from({ length: 9 }, (_, at) => entry(`error ${at}`, 1800))
+
+  it.each<[what: string, lines: readonly string[], telling: string]>([
+    ['the last about a failure where they are short', ['refused', 'bye'], 'refused'],
+    [
+      'the last one where all are too long to be read',
+      [...older, entry('killed', 1800)],
+      entry('killed', 1800),
+    ],
+    ['the start of the last one where it is too long itself', ['error', 'y'.repeat(1e6)], 'y'.repeat(4096)],
+    ['without its colours', ['\u001B[31merror:\u001B[0m no port', 'bye'], 'error: no port'],
+  ])('is, read from the API, %s', async (_, lines, telling) => {
+    const asked: Readonly<Record<string, string>>[] = []
+    /** As the API does: a limit leaves the first bytes of the lines. */
+    const read = async (query: Readonly<Record<string, string>>): Promise<Uint8Array> => {
+      asked.push(query)
+      const { tailLines, limitBytes } = query
+      const text = lines.slice(-Number(tailLines)).map((line) => `${line}\n`)
+      return Buffer.from(text.join('')).subarray(0, Number(limitBytes))
+    }
+    expect(await readTellingLine({ container: 'main', isPrevious: true }, read)).toBe(telling)
+    for (const query of asked) expect(query).toMatchObject({ container: 'main', previous: 'true' })
   })
 })
