@@ -145,7 +145,9 @@ describePodd('a shutdown by systemd', {}, (rig) => {
       const { containerID } = containerOf(await podd.untilReady('web'), 'main')
       await podd.untilReady('other')
 
-      systemd.state = 'stopping'
+      // As where the boot never finished.
+      systemd.state = 'starting'
+      systemd.shutdownJob = 'start'
       podd.removeShared('healthy')
       await podd.untilPod('web', 'to be unready', (pod) => conditionOf(pod, 'Ready') === 'False')
       process.kill(podd.pidOf(containerID ?? ''), 'SIGKILL')
@@ -163,6 +165,7 @@ describePodd('a shutdown by systemd', {}, (rig) => {
       await podd.stopDaemon('SIGTERM')
 
       systemd.state = 'running'
+      systemd.shutdownJob = undefined
       podd.touchShared('healthy')
       await podd.startDaemon()
       for (const name of ['web', 'other', 'late']) await podd.untilReady(name)

@@ -45,12 +45,19 @@ test('a shutdown of the host ends the pods before podd, and nothing else does', 
   // It must stay when podd is stopped or upgraded.
   expect(drain).not.toMatch(/^(Requires|BindsTo|PartOf|Requisite|StopPropagatedFrom)=/mu)
   const [, stop = ''] = /\nExecStop=\/bin\/sh -c '(.*)'\n/u.exec(drain) ?? []
-  const stopWhile = (state: string): string => {
-    const script = `systemctl() { echo ${state}; }; ${stop.replace('exec podd', 'echo')}`
+  const stopWhile = (state: string, jobs: string): string => {
+    const systemctl = `systemctl() { case "$*" in *list-jobs*shutdown.target) echo '${jobs}';; *) echo ${state};; esac; }`
+    const script = `${systemctl}; ${stop.replace('exec podd', 'echo')}`
     return execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' })
   }
-  expect(stopWhile('stopping')).toBe('drain\n')
-  for (const state of ['running', 'degraded', 'maintenance', 'starting']) expect(stopWhile(state)).toBe('')
+  const queued = '1234 shutdown.target start waiting'
+  expect(stopWhile('stopping', queued)).toBe('drain\n')
+  // The boot has not finished.
+  for (const state of ['initializing', 'starting']) expect(stopWhile(state, queued)).toBe('drain\n')
+  for (const state of ['running', 'degraded', 'maintenance', 'starting']) {
+    for (const jobs of ['', 'No jobs listed.', '1234 shutdown.target stop waiting'])
+      expect(stopWhile(state, jobs)).toBe('')
+  }
 })
 
 test('a shutdown stops no container before the pods have ended in order', () => {

@@ -31,6 +31,8 @@ export type CallSystemd = (member: string, ...args: readonly BusArgument[]) => P
 export const managerSocket = '/run/systemd/private'
 /** Long, because systemd is busy during the boot of a slow board. */
 const callTimeoutMs = 60_000
+/** The path of the job of a unit that has none. */
+const noJob = '/'
 /** Of a question that something else waits for. */
 const askTimeoutMs = 5000
 
@@ -53,23 +55,29 @@ export function createSystemdCaller(clock: Clock, socketPath = managerSocket): C
 }
 
 /**
- * Asks systemd whether the host is going down, as `systemctl is-system-running` does: it is from when the job of
- * shutdown.target is queued, before the first unit is stopped. Throws CgroupError.
+ * Asks systemd whether the host is going down: whether shutdown.target is queued to start, which is from before the first unit
+ * is stopped. The manager's own state doesn't tell: until the boot has finished, it is `starting` whatever is queued
+ * (`manager_state()`, systemd 252). Throws CgroupError.
  */
 export async function readHostStopping(clock: Clock, socketPath = managerSocket): Promise<boolean> {
-  const call = {
-    destination: 'org.freedesktop.systemd1',
-    path: '/org/freedesktop/systemd1',
-    interface: 'org.freedesktop.DBus.Properties',
-    member: 'Get',
-    arguments: [
-      { type: 's', value: 'org.freedesktop.systemd1.Manager' },
-      { type: 's', value: 'SystemState' },
-    ],
-  } as const
-  const reply = await exchange(encodeBusCall(call, 1), clock, socketPath, askTimeoutMs)
-  if (reply.errorName !== undefined) throw new SystemdError('Get', reply.errorName, reply.text)
-  return reply.text === 'stopping'
+  const get = async (path: string, owner: 'Unit' | 'Job', name: string): Promise<string> => {
+    const call = {
+      destination: 'org.freedesktop.systemd1',
+      path,
+      interface: 'org.freedesktop.DBus.Properties',
+      member: 'Get',
+      arguments: [
+        { type: 's', value: `org.freedesktop.systemd1.${owner}` },
+        { type: 's', value: name },
+      ],
+    } as const
+    const reply = await exchange(encodeBusCall(call, 1), clock, socketPath, askTimeoutMs)
+    if (reply.errorName !== undefined) throw new SystemdError('Get', reply.errorName, reply.text)
+    return reply.text
+  }
+  const job = await get('/org/freedesktop/systemd1/unit/shutdown_2etarget', 'Unit', 'Job')
+  // After a soft-reboot it may be queued to stop.
+  return job !== noJob && (await get(job, 'Job', 'JobType')) === 'start'
 }
 
 function exchange(message: Buffer, clock: Clock, socketPath: string, timeoutMs: number): Promise<BusReply> {
@@ -282,7 +290,7 @@ interface BusReply {
   readonly serial: number | undefined
   /** `org.freedesktop.systemd1.UnitExists` and the like, where the call failed. */
   readonly errorName: string | undefined
-  /** The first argument, where it is a text: an error's message, or the value of a property. */
+  /** The first argument, where it is a text: an error's message, or the value of a property; of a job its path. */
   readonly text: string
   /** The length of this message in bytes. */
   readonly bytes: number
@@ -305,8 +313,12 @@ export function decodeBusReply(data: Buffer): BusReply | undefined {
   let bodySignature = ''
   const textOfBody = (): string => {
     if (bodySignature.startsWith('s')) return textAt(bodyAt)
+    if (bodySignature !== 'v') return ''
     // A variant has its own signature first: its length, its type and a zero.
-    return bodySignature === 'v' && data[bodyAt + 1] === 0x73 ? textAt(bodyAt + 4) : ''
+    const type = data.toString('latin1', bodyAt + 1, bodyAt + 1 + (data[bodyAt] ?? 0))
+    if (type === 's') return textAt(bodyAt + 4)
+    // A job: its number, aligned as a struct is, and its path.
+    return type === '(uo)' ? textAt(bodyAt + 12) : ''
   }
   for (let at = 16; at < fieldsEnd;) {
     at = alignUp(at, 8)

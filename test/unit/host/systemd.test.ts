@@ -14,7 +14,7 @@ import {
 } from '../../../src/host/cgroups/systemd-bus.ts'
 import type { BusArgument, CallSystemd } from '../../../src/host/cgroups/systemd-bus.ts'
 import { SystemdPodCgroups } from '../../../src/host/cgroups/systemd.ts'
-import { propertyReply } from '../../support/fake-systemd.ts'
+import { FakeSystemd as FakeSystemdSocket } from '../../support/fake-systemd.ts'
 import type { PodCgroupResources } from '../../../src/translate/resources.ts'
 
 /* Bytes that systemd 252 took and gave. */
@@ -163,18 +163,28 @@ describe('calling systemd', () => {
   })
 
   it.each([
-    ['stopping', true],
-    ['running', false],
-    ['degraded', false],
-  ])('tells from the state %j whether the host is going down', async (state, isStopping) => {
-    const seen: Buffer[] = []
-    await serve('OK 00112233\r\n', (socket, data) => {
-      seen.push(data)
-      socket.write(propertyReply(state))
-    })
-    expect(await readHostStopping(systemClock, join(directory, 'private'))).toBe(isStopping)
-    expect(seen[0]?.includes('SystemState')).toBe(true)
-  })
+    ['stopping', 'start', true],
+    // Its boot has not finished.
+    ['starting', 'start', true],
+    ['starting', undefined, false],
+    ['running', undefined, false],
+    ['degraded', undefined, false],
+    // It was reached before a soft-reboot, and what starts now conflicts with it.
+    ['starting', 'stop', false],
+  ] as const)(
+    'tells of a systemd that is %s, with the job %s of shutdown.target, whether the host is going down',
+    async (state, shutdownJob, isStopping) => {
+      const path = join(directory, 'private')
+      const systemd = new FakeSystemdSocket(path)
+      systemd.state = state
+      systemd.shutdownJob = shutdownJob
+      try {
+        expect(await readHostStopping(systemClock, path)).toBe(isStopping)
+      } finally {
+        await systemd.close()
+      }
+    },
+  )
 
   it.each([
     ['REJECTED EXTERNAL\r\n', 'refused to log podd in'],
