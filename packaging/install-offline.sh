@@ -17,8 +17,13 @@ apt() {
     -o "Dir::State::Lists=$work/lists" -o "Dir::Cache::archives=$work/archives" -o APT::Sandbox::User=root \
     -o DPkg::Lock::Timeout=300 "$@"
 }
-# A containerd that comes with podd is podd's alone to run, without the distribution's service beside it.
-had_containerd=$(command -v containerd || true)
+# A containerd that comes with podd is podd's alone to run, without the distribution's service beside it. A run that fails
+# may have brought it: the next one knows by this file.
+brings_containerd=/var/lib/podd/.brings-containerd
+if ! command -v containerd >/dev/null; then
+  mkdir -p /var/lib/podd
+  : >"$brings_containerd"
+fi
 # podd imports what lies there when it starts.
 if ls images/*.tar >/dev/null 2>&1; then
   mkdir -p /var/lib/podd/images
@@ -26,4 +31,7 @@ if ls images/*.tar >/dev/null 2>&1; then
 fi
 apt update
 apt install podd
-if [ -z "$had_containerd" ] && [ -d /run/systemd/system ]; then systemctl --quiet disable --now containerd.service || true; fi
+if [ -e "$brings_containerd" ]; then
+  [ ! -d /run/systemd/system ] || systemctl --quiet disable --now containerd.service || true
+  rm -f "$brings_containerd"
+fi

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -156,3 +156,44 @@ test("a purge of the package keeps the data of claims, says where it is, and rem
     rmSync(root, { recursive: true, force: true })
   }
 })
+
+const apart = ['--user', '--map-root-user', '--mount']
+const hasNamespaces = spawnSync('unshare', [...apart, 'mount', '-t', 'tmpfs', 'none', '/run']).status === 0
+
+/** What systemctl is asked by runs of the offline installer; the first of them comes as far as to unpack containerd. */
+function installOffline(hasContainerd: boolean): string {
+  const directory = mkdtempSync(join(tmpdir(), 'podd-offline-'))
+  const tools = join(directory, 'tools')
+  mkdirSync(tools)
+  const tool = (name: string, script: string): void =>
+    writeFileSync(join(tools, name), `#!/bin/bash\n${script}\n`, { mode: 0o755 })
+  try {
+    const needed = ['bash', 'id', 'sha256sum', 'dirname', 'mktemp', 'mkdir', 'rm', 'ln', 'ls', 'chmod']
+    execFileSync('bash', ['-c', 'ln -s $(type -P "${@:2}") "$1"', 'bash', tools, ...needed])
+    if (hasContainerd) tool('containerd', '')
+    tool('systemctl', 'echo "$@" >>asked')
+    const unpack = ': >"$TOOLS/containerd"; chmod 755 "$TOOLS/containerd"; : >"$TOOLS/unpacked"'
+    tool(
+      'apt-get',
+      `case "$*" in *' install podd') [ -e "$TOOLS/unpacked" ] || { ${unpack}; exit 100; } ;; esac`,
+    )
+    writeFileSync(join(directory, 'install.sh'), readFileSync('packaging/install-offline.sh'))
+    writeFileSync(join(directory, 'asked'), '')
+    execFileSync('bash', ['-c', 'sha256sum install.sh >SHA256SUMS'], { cwd: directory })
+    const runs = 'PATH=$TOOLS; ! bash ./install.sh && bash ./install.sh && bash ./install.sh'
+    const mounts = 'mount -t tmpfs none /run && mount -t tmpfs none /var/lib && mkdir -p /run/systemd/system'
+    const env = { ...process.env, TOOLS: tools }
+    execFileSync('unshare', [...apart, 'bash', '-c', `${mounts} && ${runs}`], { cwd: directory, env })
+    return readFileSync(join(directory, 'asked'), 'utf8')
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+test.skipIf(!hasNamespaces)(
+  'the offline installer disables the service of a containerd that came with it, once, also where its first run failed',
+  () => {
+    expect(installOffline(false)).toBe('--quiet disable --now containerd.service\n')
+    expect(installOffline(true)).toBe('')
+  },
+)
