@@ -5,6 +5,7 @@ import { keepCompiledCode } from './cli/local/compile-cache.ts'
 const isBuilt = import.meta.filename.endsWith('/dist/main.js')
 if (isBuilt && process.argv[2] !== 'run') keepCompiledCode(join(import.meta.dirname, 'cache'))
 const { usualPlaces } = await import('./config/places.ts')
+const { systemClock } = await import('./base/clock.ts')
 const { setPoddUmask } = await import('./base/umask.ts')
 const { runCli } = await import('./cli/run-cli.ts')
 
@@ -38,6 +39,7 @@ const exitCode = await runCli(
       return process.stdin
     },
     env: process.env,
+    clock: systemClock,
     usual: usualPlaces,
     onInterrupt() {
       const interrupt = new AbortController()

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { systemClock } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
 import { PoddError, errorCode } from '../base/errors.ts'
 import { escapeControls } from '../base/text.ts'
 import type { UsualPlaces } from '../config/places.ts'
@@ -15,13 +15,14 @@ import { nearestOr, parseArguments, secondWordAt, UsageError } from './arguments
 import { findSocket } from './arguments/socket-path.ts'
 import { verbs } from './verbs.ts'
 
-/** One command line, with the streams and the environment of the process, or of a test. */
+/** One command line, with the streams, the clock and the environment of the process, or of a test. */
 interface Call {
   readonly stdout: Writable
   readonly stderr: Writable
   readonly stdin: AsyncIterable<Uint8Array | string>
   readonly env: Readonly<Record<string, string | undefined>>
   readonly usual: UsualPlaces
+  readonly clock: Clock
   /** Handles Ctrl-C from here on, by aborting the signal. */
   readonly onInterrupt: () => AbortSignal
   readonly output: Output
@@ -37,7 +38,7 @@ export async function runCli(
   daemon: DaemonActions,
   process: Omit<Call, 'output' | 'notify'>,
 ): Promise<number> {
-  const { stdout, env, usual, onInterrupt } = process
+  const { stdout, env, usual, clock, onInterrupt } = process
   const output = createOutput(stdout)
   let errors: Writable | undefined
   const call: Call = {
@@ -53,6 +54,7 @@ export async function runCli(
     },
     env,
     usual,
+    clock,
     onInterrupt,
     output,
     notify: (line) => void call.stderr.write(`${escapeControls(line)}\n`),
@@ -106,8 +108,8 @@ async function runVerb(
   const context: VerbContext = {
     args,
     daemon,
-    client: new ApiClient(await findSocket(args, call), systemClock),
-    clock: systemClock,
+    client: new ApiClient(await findSocket(args, call), call.clock),
+    clock: call.clock,
     env: call.env,
     usual: call.usual,
     signal,

@@ -1,4 +1,6 @@
 import { Writable } from 'node:stream'
+import { systemClock } from '../../src/base/clock.ts'
+import type { Clock } from '../../src/base/clock.ts'
 import type { DaemonActions } from '../../src/cli/arguments/verb.ts'
 import type { UsualPlaces } from '../../src/config/places.ts'
 import { runCli } from '../../src/cli/run-cli.ts'
@@ -29,6 +31,8 @@ export interface CliOptions {
   readonly isTerminal?: boolean
   /** Where a podd usually is; nowhere unless told. */
   readonly usual?: UsualPlaces
+  /** The system's unless given. */
+  readonly clock?: Clock
 }
 
 /** The host may have a podd where one usually is. */
@@ -59,6 +63,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Cli
       stdin: streamOf(options.stdin ?? ''),
       env: options.env ?? {},
       usual: options.usual ?? nowhere,
+      clock: options.clock ?? systemClock,
       onInterrupt: () => interrupt.signal,
     },
   ).then((exitCode) => ({ exitCode, ...written }))

@@ -170,10 +170,9 @@ describe('data of podd get', () => {
     using call = startCli(['get', 'pods', '--watch-only', '-o', 'name'], {
       env: { PODD_SOCKET: rig.socketPath },
     })
-    // It may come before the watch begins.
-    const again = setInterval(() => rig.pods.put(podObject({ name: 'late' })), 50)
-    await expect.poll(() => call.stdout()).toMatch(/^pod\/late\n/u)
-    clearInterval(again)
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    rig.pods.put(podObject({ name: 'late' }))
+    await expect.poll(() => call.stdout()).toBe('pod/late\n')
   })
 
   it('go on to be watched after the daemon ended the watch at its time', async () => {
