@@ -185,9 +185,15 @@ async function use(machine: Machine, origin: Origin): Promise<void> {
   )
   check((await run('ls /etc/pods')).includes('pod-0.json'), 'a removal keeps the manifests')
   await run(`${purgeCommands[origin]} && apt-get -qq -y autoremove --purge`)
-  const after = await run(snapshot)
   const missingIn = (text: string, other: string): readonly string[] =>
     other.split('\n').filter((line) => !text.split('\n').includes(line))
+  // Of what came with podd, apt keeps what other packages recommend or suggest.
+  const automatic = (await run('apt-mark showauto')).split('\n')
+  const kept = missingIn(before, await run(snapshot))
+    .flatMap((line) => /^ii +(\S+)$/u.exec(line)?.[1] ?? [])
+    .filter((name) => automatic.includes(name))
+  if (kept.length > 0) await run(`apt-get -qq -y purge ${kept.join(' ')}`)
+  const after = await run(snapshot)
   const added = missingIn(before, after)
   const gone = missingIn(after, before)
   check(
