@@ -25,8 +25,24 @@ const writeRepeatsAfterMs = 60_000
 const similarEvents = { most: 10, withinMs: 600_000 }
 /** By how much the wall clock must have been set before what is shown is corrected. */
 const setByMs = 1000
-/** What went wrong in this time before podd learnt that the host is going down came of that. */
+/** What is of `shutdownReasons` and went wrong in this time before podd learnt that the host is going down came of that. */
 const shutdownWithinMs = 10_000
+/** What a shutdown itself causes. Others, as those of a broken disk or of too little memory, may be why the host goes down. */
+const shutdownReasons: ReadonlySet<string> = new Set([
+  'BackOff',
+  'Failed',
+  'FailedCreatePodSandBox',
+  'FailedKillPod',
+  'FailedPostStartHook',
+  'FailedPreStopHook',
+  'FailedSync',
+  'Killing',
+  'NetworkNotReady',
+  'ProbeWarning',
+  'RuntimeUnavailable',
+  'SandboxLost',
+  'Unhealthy',
+])
 /** The namespace of events about objects without a namespace, as in Kubernetes. */
 const nodeEventNamespace = 'default'
 const combinedPrefix = '(combined from similar events): '
@@ -58,6 +74,8 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   #boots: Boots = {}
   #boot: CurrentBoot
   readonly #beganUpMs: number
+  /** The warnings that are shown as none in the shutdown that lasts, by the key that they have meanwhile. */
+  readonly #excused = new Map<string, KeptEvent>()
 
   constructor(
     place: { readonly rootDir: string; readonly hostName: string; readonly bootId: string },
@@ -110,20 +128,36 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     this.#writeWithin(writeRepeatsAfterMs)
   }
 
-  /** The host is going down: what went wrong just now came of that. */
+  /** The host is going down: what went wrong just now came of that, unless it is called off. */
   #reviewWarnings(): void {
-    if (!this.#shutdown.isStopping) return
+    if (this.#shutdown.isStopping) this.#excuseWarnings()
+    else {
+      for (const [key, warning] of this.#excused) {
+        const kept = this.#events.get(key)
+        if (kept !== undefined) this.#replace(key, { ...kept, event: warning })
+      }
+      this.#excused.clear()
+    }
+    this.#writeWithin(writeNewAfterMs)
+  }
+
+  #excuseWarnings(): void {
     const sinceMs = this.#clock.uptimeMs() - shutdownWithinMs
     const isOfShutdown = (moment: BootMoment | undefined): boolean =>
       moment?.boot === this.#boot.id && moment.upMs >= sinceMs
     for (const [key, kept] of this.#events) {
-      if (kept.event.type !== 'Warning' || !isOfShutdown(kept.first) || !isOfShutdown(kept.last)) continue
-      this.#events.delete(key)
-      this.#shown.events.remove(key)
+      if (kept.event.type !== 'Warning' || !shutdownReasons.has(kept.event.reason)) continue
+      if (!isOfShutdown(kept.first) || !isOfShutdown(kept.last)) continue
       const event = ofShutdown(kept.event)
-      this.#keep(keyOf(event), { ...kept, event })
+      this.#excused.set(keyOf(event), kept.event)
+      this.#replace(key, { ...kept, event })
     }
-    this.#writeWithin(writeNewAfterMs)
+  }
+
+  #replace(key: string, kept: Kept): void {
+    this.#events.delete(key)
+    this.#shown.events.remove(key)
+    this.#keep(keyOf(kept.event), kept)
   }
 
   #take(heard: KeptEvent): void {

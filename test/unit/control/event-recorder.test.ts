@@ -296,7 +296,7 @@ describe('what goes wrong while the host is going down', () => {
     await clock.advance(60_000)
     recorder.recordNode({ type: 'Normal', reason: 'Fine', message: 'fine' })
     isHostStopping = true
-    recorder.record(event('killed'))
+    recorder.record(event('killed', { reason: 'Unhealthy' }))
     recorder.record(event('long before'))
     await clock.settle()
     recorder.record(event('not started'))
@@ -312,6 +312,32 @@ describe('what goes wrong while the host is going down', () => {
     reboot(clock.wallMs() + 60_000)
     await recorder.load()
     expect(types().filter(([type]) => type === 'Warning')).toEqual([['Warning', 'long before']])
+  })
+
+  it.each(['FailedMount', 'DaemonMemoryLimit', 'ContainerdExited'])(
+    'is a warning as before, a %s just before that was known: a shutdown causes none, and may have come of it',
+    async (reason) => {
+      recorder.record(event('broken disk', { reason }))
+      await clock.advance(5000)
+      isHostStopping = true
+      await shutdown.look()
+      expect(types()).toEqual([['Warning', 'broken disk']])
+    },
+  )
+
+  it('was a warning after all, what went wrong before a shutdown that is called off', async () => {
+    isHostStopping = true
+    recorder.record(event('killed', { reason: 'Unhealthy' }))
+    await clock.settle()
+    recorder.record(event('killed', { reason: 'Unhealthy' }))
+    recorder.record(event('not started', { reason: 'FailedSync' }))
+    isHostStopping = false
+    await clock.advance(5000)
+    expect(types().toSorted()).toEqual([
+      ['Normal', 'not started (the host was going down)'],
+      ['Warning', 'killed'],
+    ])
+    expect(told().find(([message]) => message === 'killed')).toEqual(['killed', 2])
   })
 
   it('is a warning again once the shutdown is called off', async () => {
