@@ -42,6 +42,8 @@ export type KeptEvent =
 export interface BootMoment {
   readonly boot: string
   readonly upMs: number
+  /** The same in wall milliseconds, by the clock as it was set then. */
+  readonly atMs?: number | undefined
 }
 
 /** An event in `<root-dir>/events.json`; times are wall milliseconds, by the clock as it was set then. */
@@ -108,7 +110,7 @@ export function parseEvents(content: JsonObject): EventFile | undefined {
   if (!Array.isArray(events)) return undefined
   const { revision, boots } = content
   return {
-    events: events.filter((item) => isKept(item)),
+    events: events.filter((item) => isKept(item)).map((kept) => withoutStaleMoment(kept)),
     boots: Object.fromEntries(
       Object.entries(isJsonObject(boots) ? boots : {}).flatMap(([id, ms]) =>
         typeof ms === 'number' ? [[id, ms] as const] : [],
@@ -116,6 +118,12 @@ export function parseEvents(content: JsonObject): EventFile | undefined {
     ),
     revision: typeof revision === 'number' ? revision : undefined,
   }
+}
+
+/** An older podd that saw the event again has written when, and left the moment as it was. */
+function withoutStaleMoment(kept: Kept): Kept {
+  const { last, lastAtMs } = kept
+  return last?.atMs === undefined || last.atMs === lastAtMs ? kept : { ...kept, last: undefined }
 }
 
 function isKept(value: unknown): value is Kept {
@@ -126,7 +134,10 @@ function isKept(value: unknown): value is Kept {
   const moments = [value['first'], value['last']].every(
     (moment) =>
       moment === undefined ||
-      (isJsonObject(moment) && typeof moment['boot'] === 'string' && typeof moment['upMs'] === 'number'),
+      (isJsonObject(moment) &&
+        typeof moment['boot'] === 'string' &&
+        typeof moment['upMs'] === 'number' &&
+        ['undefined', 'number'].includes(typeof moment['atMs'])),
   )
   const { event } = value
   const texts = ['type', 'reason', 'message'].every((key) => typeof event[key] === 'string')

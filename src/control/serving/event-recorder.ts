@@ -164,8 +164,9 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     this.reviewTimes()
     if (heard.type === 'Warning' && !this.#shutdown.isStopping) void this.#shutdown.look()
     const told = this.#shutdown.isStopping ? ofShutdown(heard) : heard
-    const last = { boot: this.#boot.id, upMs: this.#clock.uptimeMs() }
-    const nowMs = this.#boot.beganAtMs + last.upMs
+    const upMs = this.#clock.uptimeMs()
+    const nowMs = this.#boot.beganAtMs + upMs
+    const last = { boot: this.#boot.id, upMs, atMs: nowMs }
     const event = this.#events.has(keyOf(told)) ? told : this.#combined(told, nowMs)
     const key = keyOf(event)
     const known = this.#events.get(key)

@@ -285,6 +285,20 @@ describe('when an event happened', () => {
     await clock.advance(60_000)
     expect(times()).toEqual([['a', '2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z']])
   })
+
+  it('is when an older podd saw it last, which kept the moment of a newer one as it was', async () => {
+    recorder.record(event('a'))
+    await recorder.flush()
+    await clock.advance(3_600_000)
+    const path = join(rootDir, 'events.json')
+    const file = JSON.parse(await readFile(path, 'utf8')) as { events: { lastAtMs: number; count: number }[] }
+    const raised = file.events.map((kept) => ({ ...kept, lastAtMs: clock.wallMs(), count: kept.count + 1 }))
+    await writeFile(path, JSON.stringify({ ...file, events: raised }))
+    await clock.advance(60_000)
+    recorder = newRecorder()
+    await recorder.load()
+    expect(times()).toEqual([['a', '2026-01-01T00:00:00Z', '2026-01-01T01:00:00Z']])
+  })
 })
 
 describe('what goes wrong while the host is going down', () => {
