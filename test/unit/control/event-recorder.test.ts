@@ -347,9 +347,9 @@ describe('what goes wrong while the host is going down', () => {
     recorder.record(event('not started', { reason: 'FailedSync' }))
     isHostStopping = false
     await clock.advance(5000)
-    expect(types().toSorted()).toEqual([
-      ['Normal', 'not started (the host was going down)'],
+    expect(types().toSorted(([, one], [, other]) => one.localeCompare(other))).toEqual([
       ['Warning', 'killed'],
+      ['Normal', 'not started (the host was going down)'],
     ])
     expect(told().find(([message]) => message === 'killed')).toEqual(['killed', 2])
   })
