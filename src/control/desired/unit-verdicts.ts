@@ -98,11 +98,11 @@ export class UnitVerdicts {
     return documents.flatMap((each) => (isPodDocument(each) ? [each] : this.#targetsOf(each)))
   }
 
-  /** None where they can't be made: `Workloads` reports that, and what else the source gives goes on. */
   #targetsOf(document: ObjectDocument): readonly PodDocument[] {
     try {
       return this.#targets.podsOf(document)
     } catch {
+      // They can't be made: `Workloads` reports that, and what else the source gives goes on.
       return []
     }
   }
