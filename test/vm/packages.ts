@@ -63,7 +63,7 @@ const manifests = Array.from({ length: podCount }, (_, index) =>
 
 /** What a purge has to leave as it was; the distribution's containerd leaves directories of its own. */
 const snapshot = `{ dpkg-query -W -f '\${db:Status-Abbrev} \${Package}\\n' | grep ^i; find /etc /opt /usr -xdev ! -name 'ld.so.cache' ! -path '/etc/alternatives*' ! -path '*/.pwd.lock' ! -path '/etc/cni*';
-  ps -e -o comm= | grep -E 'podd|containerd|node|pause|sleep|httpd|catatonit'; findmnt -rn -o TARGET | grep -v /run/user; ip -o link | cut -d: -f2; ls /var/lib /var/log /run | grep -E 'podd|^pods$|^containers$'; } | sort -u; true`
+  ps -e -o comm= | grep -v '^kworker' | grep -E 'podd|containerd|node|pause|sleep|httpd|catatonit'; findmnt -rn -o TARGET | grep -v /run/user; ip -o link | cut -d: -f2; ls /var/lib /var/log /run | grep -E 'podd|^pods$|^containers$'; } | sort -u; true`
 
 const patienceMs = 1_200_000
 
