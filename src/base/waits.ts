@@ -71,7 +71,7 @@ export async function mapBounded<Item, Result>(
 
 /**
  * Work that reads what there is and replaces what was made of it: one run at a time, so that none overwrites what a later one
- * made. Those who ask while one is under way share the next, which sees all that was there when they asked.
+ * made. Those who ask while one is in flight share the next, which sees all that was there when they asked.
  */
 export class JoinedRuns {
   readonly #work: () => Promise<void>

@@ -37,7 +37,7 @@ export class HostShutdown {
 
   /**
    * Asks whether the host is going down; undefined where there is nobody to ask. Never rejects. Whoever asks while a question
-   * is under way shares its answer, so that a systemd that is busy is asked once. An answer that has come isn't used again: a
+   * is in flight shares its answer, so that a systemd that is busy is asked once. An answer that has come isn't used again: a
    * shutdown kills containers from its first moment on.
    */
   look(): Promise<boolean> | undefined {

@@ -277,7 +277,7 @@ function redirectedRequest(
 }
 
 function brokenChain(at: HttpRequest, message: string): HttpFailure {
-  return httpFailure(`Get "${requestUrl(at)}": ${message}`, 'answer')
+  return httpFailure(asking(at) + message, 'answer')
 }
 
 let clientClass: typeof Client | undefined
@@ -335,9 +335,9 @@ function letGoOf({ client, connection }: HttpClient): void {
 const lenientProbes = new WeakSet<HttpGetAction>()
 
 /**
- * One request on one connection, without following redirects. Never rejects. What small servers send, and Go's client
- * takes, undici refuses: lines that end in LF alone, folded headers, `100 Continue` that nobody waits for. Such a server
- * is asked again by Node's own client, which can be told to take these; of a probe, first the next time.
+ * One request of a probe on one connection, without following redirects. Never rejects. What small servers send, and Go's
+ * client takes, undici refuses: lines that end in LF alone, folded headers, `100 Continue` that nobody waits for. Such a
+ * server is asked again by Node's own client, which can be told to take these, and by that one first the next time.
  */
 async function sendTolerantly(
   ClientClass: typeof Client,
@@ -374,57 +374,73 @@ function sendOnce(
     : sendHttpRequest(ClientClass, request, bounds, undefined)
 }
 
+/**
+ * One request within its bounds. Never rejects.
+ * @param begin sends it, and settles with what comes of it; returns what ends it
+ */
+function attemptRequest(
+  request: HttpRequest,
+  bounds: AttemptBounds,
+  begin: (partial: PartialAnswer, settle: (result: HttpAnswer | HttpFailure) => void) => () => void,
+): Promise<HttpAnswer | HttpFailure> {
+  const partial = new PartialAnswer()
+  return boundAttempt<HttpAnswer | HttpFailure>(bounds, {
+    begin: (settle) => begin(partial, settle),
+    onTimeout: () => outOfTime(request, partial.status > 0),
+    onAbort: () => httpFailure(`${asking(request)}context canceled`, 'own'),
+  })
+}
+
+/** How Go's client begins what it says of a request without an answer. */
+function asking(request: HttpRequest): string {
+  return `Get "${requestUrl(request)}": `
+}
+
 /** By Node's own client with its lenient parser, which speaks no HTTP/2. */
 function sendLeniently(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
   const { host, port } = request
-  const where = `Get "${requestUrl(request)}": `
-  const partial = new PartialAnswer()
-  return boundAttempt<HttpAnswer | HttpFailure>(bounds, {
-    begin: (settle) => {
-      const socket = openSocket(request, ['http/1.1'])
-      let isConnected = false
-      socket.once('connect', () => (isConnected = true))
-      const onError = (error: Error): void => {
-        if (partial.status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
-        else settle(unanswered(request, error, isConnected))
-      }
-      const cleanUp = (): void => {
-        sent?.destroy()
-        // After an upgrade it is nobody's.
-        socket.destroy()
-      }
-      let sent: ClientRequest | undefined
-      try {
-        sent = nodeHttp.request({
-          createConnection: () => socket,
-          path: request.path,
-          headers: wireHeaders(request),
-          insecureHTTPParser: true,
-          maxHeaderSize: maxHeaderBytes,
-        })
-      } catch (error) {
-        // Headers that Node refuses to send: invalid names or values.
-        settle(httpFailure(where + errorMessage(error), 'answer'))
-        return cleanUp
-      }
-      sent.on('error', onError)
-      sent.once('response', (response) => {
-        partial.begin(response.statusCode ?? 0, response.headers.location)
-        response.on('error', onError)
-        response.on('data', (chunk: Buffer) => {
-          if (partial.add(chunk)) settle(partial.answer)
-        })
-        response.once('end', () => settle(partial.answer))
+  return attemptRequest(request, bounds, (partial, settle) => {
+    const socket = openSocket(request, ['http/1.1'])
+    let isConnected = false
+    socket.once('connect', () => (isConnected = true))
+    const onError = (error: Error): void => {
+      if (partial.status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
+      else settle(unanswered(request, error, isConnected))
+    }
+    const cleanUp = (): void => {
+      sent?.destroy()
+      // After an upgrade it is nobody's.
+      socket.destroy()
+    }
+    let sent: ClientRequest | undefined
+    try {
+      sent = nodeHttp.request({
+        createConnection: () => socket,
+        path: request.path,
+        headers: wireHeaders(request),
+        insecureHTTPParser: true,
+        maxHeaderSize: maxHeaderBytes,
       })
-      sent.once('upgrade', ({ statusCode = 0 }) => {
-        partial.begin(statusCode, undefined)
-        settle(partial.answer)
-      })
-      sent.end()
+    } catch (error) {
+      // Headers that Node refuses to send: invalid names or values.
+      settle(httpFailure(asking(request) + errorMessage(error), 'answer'))
       return cleanUp
-    },
-    onTimeout: () => outOfTime(where, partial.status > 0),
-    onAbort: () => httpFailure(`${where}context canceled`, 'own'),
+    }
+    sent.on('error', onError)
+    sent.once('response', (response) => {
+      partial.begin(response.statusCode ?? 0, response.headers.location)
+      response.on('error', onError)
+      response.on('data', (chunk: Buffer) => {
+        if (partial.add(chunk)) settle(partial.answer)
+      })
+      response.once('end', () => settle(partial.answer))
+    })
+    sent.once('upgrade', ({ statusCode = 0 }) => {
+      partial.begin(statusCode, undefined)
+      settle(partial.answer)
+    })
+    sent.end()
+    return cleanUp
   })
 }
 
@@ -436,47 +452,41 @@ function sendHttpRequest(
   keeper: HttpGetAction | undefined,
 ): Promise<HttpAnswer | HttpFailure> {
   const { host, port } = request
-  const where = `Get "${requestUrl(request)}": `
-  const partial = new PartialAnswer()
-  return boundAttempt<HttpAnswer | HttpFailure>(bounds, {
-    begin: (settle) => {
-      const taken = takeClient(ClientClass, request, keeper)
-      let isWhole = false
-      try {
-        taken.client.dispatch(
-          { method: 'GET', path: request.path, headers: wireHeaders(request), reset: true },
-          {
-            onRequestStart: () => undefined,
-            onResponseStart: (_controller, statusCode, headers) =>
-              partial.begin(statusCode, [headers['location']].flat()[0]),
-            onResponseData: (_controller, chunk) => {
-              if (partial.add(chunk)) settle(partial.answer)
-            },
-            onResponseEnd: () => {
-              isWhole = true
-              settle(partial.answer)
-            },
-            onResponseError: (_controller, error) => {
-              const isMalformed = isParserRefusal(error, partial.status)
-              if (partial.status > 0)
-                settle(httpFailure(describeReadError(error, host, port), 'body', { isMalformed }))
-              else settle({ ...unanswered(request, error, taken.connection.isConnected()), isMalformed })
-            },
+  return attemptRequest(request, bounds, (partial, settle) => {
+    const taken = takeClient(ClientClass, request, keeper)
+    let isWhole = false
+    try {
+      taken.client.dispatch(
+        { method: 'GET', path: request.path, headers: wireHeaders(request), reset: true },
+        {
+          onRequestStart: () => undefined,
+          onResponseStart: (_controller, statusCode, headers) =>
+            partial.begin(statusCode, [headers['location']].flat()[0]),
+          onResponseData: (_controller, chunk) => {
+            if (partial.add(chunk)) settle(partial.answer)
           },
-        )
-      } catch (error) {
-        // Headers that undici refuses to send: invalid names or values.
-        settle(httpFailure(where + errorMessage(error), 'answer'))
-      }
-      return () => {
-        if (!isWhole || keeper === undefined) return letGoOf(taken)
-        // undici would close it now, for an error of whose stack Node makes a text.
-        taken.connection.destroy()
-        keptClients.set(keeper, taken)
-      }
-    },
-    onTimeout: () => outOfTime(where, partial.status > 0),
-    onAbort: () => httpFailure(`${where}context canceled`, 'own'),
+          onResponseEnd: () => {
+            isWhole = true
+            settle(partial.answer)
+          },
+          onResponseError: (_controller, error) => {
+            const isMalformed = isParserRefusal(error, partial.status)
+            if (partial.status > 0)
+              settle(httpFailure(describeReadError(error, host, port), 'body', { isMalformed }))
+            else settle({ ...unanswered(request, error, taken.connection.isConnected()), isMalformed })
+          },
+        },
+      )
+    } catch (error) {
+      // Headers that undici refuses to send: invalid names or values.
+      settle(httpFailure(asking(request) + errorMessage(error), 'answer'))
+    }
+    return () => {
+      if (!isWhole || keeper === undefined) return letGoOf(taken)
+      // undici would close it now, for an error of whose stack Node makes a text.
+      taken.connection.destroy()
+      keptClients.set(keeper, taken)
+    }
   })
 }
 
@@ -507,7 +517,7 @@ const tlsMismatchCodes: ReadonlySet<string> = new Set([
 ])
 
 function unanswered(request: HttpRequest, error: unknown, wasConnected: boolean): HttpFailure {
-  const where = `Get "${requestUrl(request)}": `
+  const where = asking(request)
   if (tlsMismatchCodes.has(errorCode(error) ?? '')) {
     const message = `${where}http: server gave HTTP response to HTTPS client`
     return httpFailure(message, 'answer', { tlsMismatch: true })
@@ -519,10 +529,10 @@ function unanswered(request: HttpRequest, error: unknown, wasConnected: boolean)
   )
 }
 
-function outOfTime(where: string, inBody: boolean): HttpFailure {
+function outOfTime(request: HttpRequest, inBody: boolean): HttpFailure {
   const message = inBody
     ? 'context deadline exceeded (Client.Timeout or context cancellation while reading body)'
-    : `${where}context deadline exceeded (Client.Timeout exceeded while awaiting headers)`
+    : `${asking(request)}context deadline exceeded (Client.Timeout exceeded while awaiting headers)`
   return httpFailure(message, inBody ? 'body' : 'answer', { timedOut: true })
 }
 

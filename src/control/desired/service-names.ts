@@ -67,16 +67,17 @@ export class ServiceNames {
   /** Set while a file could not be written. */
   #retry: Timer | undefined
   #hasStopped = false
-  /** Pods whose containers wait for their Services, until this time (monotonic) at the longest. */
+  /** Pods whose containers wait for their Services, while `#isPatient`. */
   readonly #waiting = new Set<PodUid>()
-  readonly #patientUntilMs: number
-  #patience: Timer | undefined
-  /** The timer has fired, which may be a fraction of a millisecond early. */
-  #isPatienceOver = false
+  readonly #patience: Timer
+  #isPatient = true
 
   constructor(env: NamesEnv) {
     this.#env = env
-    this.#patientUntilMs = env.clock.monotonicMs() + patienceMs
+    this.#patience = env.clock.startTimer(patienceMs, () => {
+      this.#isPatient = false
+      this.#wakeWaiting()
+    })
     this.#reviews = new PacedWork(env.clock, () => this.#tryToReview())
     env.objects.follow(() => this.#takeObjects())
   }
@@ -86,7 +87,7 @@ export class ServiceNames {
     this.#hasStopped = true
     this.#reviews.stop()
     this.#retry?.cancel()
-    this.#patience?.cancel()
+    this.#patience.cancel()
   }
 
   problems(): readonly Problem[] {
@@ -113,21 +114,16 @@ export class ServiceNames {
    * answer must not keep its pods from starting again. The pod is woken when it is over.
    */
   startBlock(source: SourceName, uid: PodUid): string | undefined {
-    const leftMs = this.#patientUntilMs - this.#env.clock.monotonicMs()
-    if (this.#isPatienceOver || leftMs <= 0 || this.#knowsObjectsFor(source)) return undefined
+    if (!this.#isPatient || this.#knowsObjectsFor(source)) return undefined
     this.#waiting.add(uid)
-    this.#patience ??= this.#env.clock.startTimer(leftMs, () => {
-      this.#isPatienceOver = true
-      this.#wakeWaiting()
-    })
     return 'its Services are not known yet, as its source has not been read since podd started'
   }
 
   #wakeWaiting(): void {
-    const isOver = this.#isPatienceOver || this.#env.clock.monotonicMs() >= this.#patientUntilMs
     for (const uid of this.#waiting) {
       const worker = this.#env.workers.get(uid)
-      if (worker !== undefined && !isOver && !this.#knowsObjectsFor(worker.state.record.source)) continue
+      if (worker !== undefined && this.#isPatient && !this.#knowsObjectsFor(worker.state.record.source))
+        continue
       this.#waiting.delete(uid)
       worker?.wake()
     }

@@ -374,7 +374,7 @@ describe('the revisions on a disk whose power is cut behind any step of their wr
     const faults: string[] = []
     for (const { files, done } of listCuts(steps)) {
       const loaded = await loadFiles(files)
-      // What the directory gave when the write under way was made, or the one that was to come.
+      // What the directory gave when the write in flight was made, or the one that was to come.
       const before = writes[done - 1]?.given
       for (const given of [before, writes[done]?.given]) {
         if (given === undefined) continue

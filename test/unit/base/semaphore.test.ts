@@ -57,7 +57,7 @@ it('does work for many files for a bounded number at a time, and keeps their ord
   expect(await mapBounded([], async () => 1)).toEqual([])
 })
 
-it('runs joined work once for all who ask while it is under way, after that, and never twice at a time', async () => {
+it('runs joined work once for all who ask while it is in flight, after that, and never twice at a time', async () => {
   let made = 0
   let shown = 0
   const ends: (() => void)[] = []

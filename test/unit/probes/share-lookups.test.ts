@@ -48,7 +48,7 @@ describe('the lookups of names that manifests give', () => {
     ])
   })
 
-  it('are made anew once one is answered, or has failed', async () => {
+  it('are made again once one is answered, or has failed', async () => {
     const { asked, ask } = given()
     const failed = ask('a.example')
     const error = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' })
