@@ -48,8 +48,13 @@ const authorityDays = 3650
 const authorityRenewDays = 2 * 365
 const serverDays = 365
 const serverRenewDays = 60
-/** Certificates are valid from this long before now, because clocks differ. */
+/** A server's certificate is valid from this long before now, because clocks differ. */
 const slackMs = 5 * 60 * 1000
+/**
+ * The beginning of what isn't issued again when the clock is set: a board without a battery boots with a wrong time, and
+ * an authority that begins in its future would be trusted by no client until then.
+ */
+const alwaysMs = Date.UTC(1970, 0, 1)
 
 /**
  * The certificate authority of one host: made at first use, in files that only their owner reads, and succeeded by
@@ -123,7 +128,7 @@ export class OwnAuthority {
     const now = this.#clock.wallMs()
     const issuer = this.#load().at(-1)
     const untilMs = now + days * dayMs
-    return issueCertificate({ subject, use: { kind: 'client' }, fromMs: now - slackMs, untilMs }, issuer)
+    return issueCertificate({ subject, use: { kind: 'client' }, fromMs: alwaysMs, untilMs }, issuer)
   }
 
   #take(server: KeyPair): KeyPair {
@@ -161,7 +166,7 @@ export class OwnAuthority {
     const next = issueCertificate({
       subject: { commonName: `podd-ca-${now}` },
       use: { kind: 'authority' },
-      fromMs: now - slackMs,
+      fromMs: alwaysMs,
       untilMs: now + authorityDays * dayMs,
     })
     if (newest !== undefined) this.#write('ca-old', newest)

@@ -71,3 +71,18 @@ it('is followed by another authority before it ends, and trusted until then', as
     newRoot !== undefined && new X509Certificate(later.server().certificate).verify(newRoot.publicKey),
   ).toBe(true)
 })
+
+it('is valid, with what it issued to clients, after the wrong clock of its first boot was set back', () => {
+  const now = clock.wallMs()
+  clock.setWall(now + 4 * 365 * dayMs)
+  const early = open()
+  early.server()
+  const client = early.issueClient({ commonName: 'ann', organizations: ['podd:view'] }, 30)
+  clock.setWall(now)
+  const authority = open()
+  expect(authority.trusted()).toBe(early.trusted())
+  const begins = [authority.trusted(), authority.server().certificate, client.certificate]
+    .flatMap((pem) => certificatesOf(pem))
+    .map(({ validFromDate }) => validFromDate.getTime())
+  expect(begins.filter((beginMs) => beginMs > now)).toEqual([])
+})
