@@ -30,10 +30,15 @@ keep_services_down() {
 }
 let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
 
-# What apt says that it would add for these, none of which is here yet: what others install meanwhile is none of it.
-coming_packages() { apt-get -s --no-install-recommends install "$@" 2>/dev/null | sed -n 's/^Inst \([^ ]*\) (.*/\1/p'; }
-
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# What apt says that it would add for these, or would configure that a run which failed unpacked: what others install meanwhile
+# is none of it.
+coming_packages() {
+  local package
+  apt-get -s --no-install-recommends install "$@" 2>/dev/null | sed -n 's/^Conf \([^ ]*\) (.*/\1/p' |
+    while read -r package; do is_installed "$package" || say "$package"; done
+}
 
 # Of those that were to come, the ones that are here; also where the run was broken off.
 end_package_run() {
@@ -42,6 +47,10 @@ end_package_run() {
   [ -e "$work/coming" ] || return 0
   mkdir -p "$(dirname "$packages_record")"
   while read -r package; do ! is_installed "$package" || say "$package"; done <"$work/coming" >>"$packages_record"
+  # A containerd that comes with podd is podd's alone to run.
+  if grep -qx containerd "$work/coming" && is_installed containerd && has_systemd; then
+    systemctl --quiet disable --now containerd.service 2>/dev/null || true
+  fi
   rm "$work/coming"
   [ -s "$packages_record" ] || rm "$packages_record"
 }
@@ -68,9 +77,6 @@ install_packages() {
   quietly apt_install "${missing[@]}" ||
     fail 'the packages could not be installed' "Install them by hand (apt-get install ${missing[*]}), and start again."
   end_package_run
-  case " ${missing[*]} " in
-    *' containerd '*) ! has_systemd || systemctl --quiet disable --now containerd.service 2>/dev/null || true ;;
-  esac
 }
 
 # Packages that came with podd, unless by now others need one of them.

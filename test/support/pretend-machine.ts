@@ -157,7 +157,7 @@ const programs: Readonly<Record<string, string>> = {
   'dpkg-query': 'for word; do :; done; ! grep -qx "$word" /packages || printf installed',
   'apt-get': `echo "apt-get $*" >>/calls
 case " $* " in
-*' -s '*' install '*) for word; do :; done; echo "Inst $word (1.0 here [all])" ;;
+*' -s '*' install '*) for word; do :; done; echo "Inst $word (1.0 here [all])"; echo "Conf $word (1.0 here [all])" ;;
 *' install '*) for word; do :; done; echo "$word" >>/packages; [ ! -e /apt ] || . /apt ;;
 esac`,
   sync: 'echo "sync $*" >>/calls; [ ! -e /sync ] || . /sync; [ ! -e /sync-fails ]',

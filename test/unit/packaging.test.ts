@@ -197,3 +197,62 @@ test.skipIf(!hasNamespaces)(
     expect(installOffline(true)).toBe('')
   },
 )
+
+/**
+ * What systemctl is asked by two runs of install.sh, of which the first one's packages fail and leave containerd in `state`;
+ * and which packages came by their account.
+ */
+function installTwice(before: string, state: string): { readonly asked: string; readonly came: string } {
+  const directory = mkdtempSync(join(tmpdir(), 'podd-packages-'))
+  const script = `
+    work=$PWD packages_record=$PWD/record run=1
+    say() { printf '%s\\n' "$*"; }
+    step() { :; }
+    quietly() { "$@" >/dev/null; }
+    fail() { exit 1; }
+    has_systemd() { true; }
+    systemctl() { echo "$@" >>asked; }
+    dpkg-query() { [ "$4" != containerd ] || cat state; }
+    apt-get() {
+      case "$*" in
+        -s*) [ "$(cat state)" = installed ] || echo 'Conf containerd (1.0 here [all])' ;;
+        *update) ;;
+        *) if [ $run = 1 ]; then echo "$STATE" >state; return 100; else echo installed >state; fi ;;
+      esac
+    }
+    . "$CHECKOUT/packaging/distribution.sh"
+    policy=$PWD/policy
+    missing_packages() { echo catatonit; [ -s state ] || echo containerd; }
+    : >asked
+    printf %s "$BEFORE" >state
+    (install_packages) && exit 1
+    end_package_run
+    run=2
+    install_packages
+    end_package_run`
+  try {
+    const env = { ...process.env, CHECKOUT: process.cwd(), BEFORE: before, STATE: state }
+    execFileSync('bash', ['-euc', script.trim()], { cwd: directory, env })
+    const record = join(directory, 'record')
+    return {
+      asked: readFileSync(join(directory, 'asked'), 'utf8'),
+      came: existsSync(record) ? readFileSync(record, 'utf8') : '',
+    }
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+test.each(['installed', 'unpacked'])(
+  'install.sh disables the service of a containerd that came with it, once, also where its first run failed and left it %s',
+  (state) => {
+    expect(installTwice('', state)).toEqual({
+      asked: '--quiet disable --now containerd.service\n',
+      came: 'containerd\n',
+    })
+  },
+)
+
+test('install.sh whose packages failed leaves the service of a containerd that was there before', () => {
+  expect(installTwice('installed', 'installed')).toEqual({ asked: '', came: '' })
+})
