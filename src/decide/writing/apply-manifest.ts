@@ -9,7 +9,8 @@ import {
   sameData,
 } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
-import { mergeKeyOf, strategicMerge } from './patch.ts'
+import { keyValue, mergeKeyOf, strategicMerge } from './patch.ts'
+import type { ListKeys } from './patch.ts'
 import { metadataOf } from './prepare-object.ts'
 
 /** A field that another manager has given another value. */
@@ -66,7 +67,7 @@ export function applyManifest(
     (path) => !hasPath(wanted, path) && !others.some(({ fields }) => hasPath(fields, path)),
   )
   const kept = dropped.reduce<Json>((value, path) => withoutPath(value, path), current)
-  const merged = strategicMerge(kept, applied)
+  const merged = strategicMerge(kept, applied, appliedKeys)
   const object = isJsonObject(merged) ? merged : current
   const left = others.flatMap((other) => {
     const { entry, fields } = other
@@ -142,17 +143,38 @@ function fieldsOfObject(object: JsonObject): JsonObject {
   )
 }
 
+/**
+ * The second key of lists, by the first: `listMapKey` of the API's types (`k8s.io/api/core/v1/types.go`, 1.36), of which
+ * a strategic merge patch knows one.
+ */
+const secondKeys: Readonly<Record<string, string>> = {
+  containerPort: 'protocol',
+  port: 'protocol',
+  topologyKey: 'whenUnsatisfiable',
+}
+
+const appliedKeys: ListKeys = (key, items) => {
+  const first = mergeKeyOf(key, items)
+  if (first === undefined) return []
+  const second = secondKeys[first]
+  return second === undefined ? [first] : [first, second]
+}
+
 function fieldsOfValue(key: string, value: Json): JsonObject {
   if (isJsonObject(value)) return fieldsOfObject(value)
   if (!Array.isArray(value)) return {}
   const items: readonly Json[] = value
-  const mergeKey = mergeKeyOf(key, items)
-  if (mergeKey === undefined) return {}
+  const keys = appliedKeys(key, items)
+  if (keys.length === 0) return {}
   return Object.fromEntries(
     items.flatMap((item) => {
-      const id = jsonAt(item, mergeKey)
-      if (!isJsonObject(item) || id === undefined) return []
-      return [[`k:${JSON.stringify({ [mergeKey]: id })}`, { '.': {}, ...fieldsOfObject(item) }]]
+      if (!isJsonObject(item)) return []
+      const id = keys.flatMap((each) => {
+        const part = keyValue(item, each)
+        return part === undefined ? [] : [[each, part] as const]
+      })
+      if (id.length < keys.length) return []
+      return [[`k:${JSON.stringify(Object.fromEntries(id))}`, { '.': {}, ...fieldsOfObject(item) }]]
     }),
   )
 }
@@ -225,7 +247,9 @@ function formatManagedPath(path: ManagedPath): string {
 }
 
 function isItem(item: Json, step: string): boolean {
-  return isJsonObject(item) && Object.entries(keyOf(step)).every(([key, id]) => sameData(item[key], id))
+  return (
+    isJsonObject(item) && Object.entries(keyOf(step)).every(([key, id]) => sameData(keyValue(item, key), id))
+  )
 }
 
 /** Also for a step that a client sent back. */

@@ -165,6 +165,23 @@ const mergeKeys: Readonly<Record<string, string>> = {
   ownerReferences: 'uid',
 }
 
+/** Which values together tell the items of a list apart; none where the list is replaced as a whole. */
+export type ListKeys = (key: string, items: readonly Json[]) => readonly string[]
+
+/** By one value: a container's port 53 of TCP and that of UDP are the same item. */
+const strategicKeys: ListKeys = (key, items) => {
+  const mergeKey = mergeKeyOf(key, items)
+  return mergeKey === undefined ? [] : [mergeKey]
+}
+
+/** The values that count where an item of a list doesn't have them. */
+const keyDefaults: Readonly<Record<string, string>> = { protocol: 'TCP' }
+
+/** The value of an item by which it is told from others; undefined where it has none. */
+export function keyValue(item: JsonObject, key: string): Json | undefined {
+  return item[key] ?? (Object.hasOwn(keyDefaults, key) ? keyDefaults[key] : undefined)
+}
+
 /** Lists of plain values that are merged as sets. */
 const mergedSets: readonly string[] = ['finalizers']
 
@@ -175,13 +192,13 @@ const deletePrefix = '$deleteFromPrimitiveList/'
  * Applies a strategic merge patch (`k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`, 1.36).
  * @throws PatchError
  */
-export function strategicMerge(current: Json | undefined, patch: Json): Json {
+export function strategicMerge(current: Json | undefined, patch: Json, keysOf = strategicKeys): Json {
   if (!isJsonObject(patch)) throw new PatchError('a strategic merge patch must be an object')
-  return mergeObjects(objectOrEmpty(current), patch) ?? {}
+  return mergeObjects(objectOrEmpty(current), patch, keysOf) ?? {}
 }
 
 /** Undefined where the patch deletes the object. */
-function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject | undefined {
+function mergeObjects(current: JsonObject, patch: JsonObject, keysOf: ListKeys): JsonObject | undefined {
   const directive = patch['$patch']
   if (directive === 'delete') return undefined
   if (directive === 'replace')
@@ -197,7 +214,7 @@ function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject | unde
       removeValues(merged, key.slice(deletePrefix.length), value)
       continue
     }
-    const next = value === null ? undefined : mergeValue(key, merged.get(key), value)
+    const next = value === null ? undefined : mergeValue(key, merged.get(key), value, keysOf)
     if (next === undefined) merged.delete(key)
     else merged.set(key, next)
   }
@@ -206,13 +223,13 @@ function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject | unde
   return Object.fromEntries(merged)
 }
 
-function mergeValue(key: string, current: Json | undefined, value: Json): Json | undefined {
-  if (isJsonObject(value)) return mergeObjects(objectOrEmpty(current), value)
+function mergeValue(key: string, current: Json | undefined, value: Json, keysOf: ListKeys): Json | undefined {
+  if (isJsonObject(value)) return mergeObjects(objectOrEmpty(current), value, keysOf)
   if (!Array.isArray(value)) return value
   const items: readonly Json[] = value
   const known = listOrEmpty(current)
-  const mergeKey = mergeKeyOf(key, items)
-  if (mergeKey !== undefined) return mergeLists(known, items, mergeKey)
+  const keys = keysOf(key, items)
+  if (keys.length > 0) return mergeLists(known, items, keys, keysOf)
   if (!mergedSets.includes(key)) return items
   return [...known, ...items.filter((item) => !known.some((other) => sameData(other, item)))]
 }
@@ -229,18 +246,30 @@ export function mergeKeyOf(key: string, items: readonly Json[]): string | undefi
   return Object.hasOwn(mergeKeys, key) ? mergeKeys[key] : undefined
 }
 
-function mergeLists(current: readonly Json[], patch: readonly Json[], mergeKey: string): readonly Json[] {
-  if (patch.some((item) => isJsonObject(item) && item['$patch'] === 'replace' && !(mergeKey in item)))
+function mergeLists(
+  current: readonly Json[],
+  patch: readonly Json[],
+  keys: readonly string[],
+  keysOf: ListKeys,
+): readonly Json[] {
+  if (
+    patch.some(
+      (item) => isJsonObject(item) && item['$patch'] === 'replace' && !keys.some((key) => key in item),
+    )
+  )
     return patch.filter((item) => isJsonObject(item) && item['$patch'] === undefined)
   const merged: Json[] = [...current]
   for (const item of patch) {
     if (!isJsonObject(item)) continue
-    const id = item[mergeKey]
-    if (id === undefined)
-      throw new PatchError(`an item of the patch lacks ${mergeKey}, by which the list is merged`)
-    const index = merged.findIndex((other) => isJsonObject(other) && sameData(other[mergeKey], id))
+    const lacking = keys.find((key) => keyValue(item, key) === undefined)
+    if (lacking !== undefined)
+      throw new PatchError(`an item of the patch lacks ${lacking}, by which the list is merged`)
+    const index = merged.findIndex(
+      (other) =>
+        isJsonObject(other) && keys.every((key) => sameData(keyValue(other, key), keyValue(item, key))),
+    )
     const known = index === -1 ? {} : (merged[index] ?? {})
-    const next = mergeObjects(objectOrEmpty(known), item)
+    const next = mergeObjects(objectOrEmpty(known), item, keysOf)
     if (index === -1) {
       if (next !== undefined) merged.push(next)
     } else if (next === undefined) merged.splice(index, 1)

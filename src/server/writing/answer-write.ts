@@ -244,11 +244,11 @@ function applyObject(
   const isKept = writer.get({ kind: kind.kind, ...target }) !== undefined
   if (!isKept && findShown(written, target) === undefined) {
     const fresh = { ...applied, metadata: { ...metadataOf(applied), name: target.name } }
-    const { object } = applyManifest({}, { ...apply, applied: fresh })
+    const { object } = refusing(() => applyManifest({}, { ...apply, applied: fresh }))
     return createObject(written, object, target.namespace, options)
   }
   const change = (shown: JsonObject): JsonObject => {
-    const { object, conflicts } = applyManifest(shown, apply)
+    const { object, conflicts } = refusing(() => applyManifest(shown, apply))
     if (conflicts.length > 0) throw conflicting(conflicts)
     return object
   }
@@ -274,6 +274,16 @@ function conflicting(conflicts: readonly ApplyConflict[]): ApiError {
   return new ApiError(409, message, undefined, { causes })
 }
 
+/** Throws ApiError Invalid for a patch that can't be applied. */
+function refusing<T>(apply: () => T): T {
+  try {
+    return apply()
+  } catch (error) {
+    if (error instanceof PatchError) throw new ApiError(422, error.message)
+    throw error
+  }
+}
+
 type Patch = (current: JsonObject, patch: Json) => Json
 
 const patches: Readonly<Record<string, Patch>> = {
@@ -290,14 +300,7 @@ async function readPatch(request: ApiRequest): Promise<(current: JsonObject) => 
   const patch = parseJsonBody(await request.readBody())
   if (apply === jsonPatch && !Array.isArray(patch))
     throw new ApiError(400, 'error decoding patch: a JSON patch must be a list of operations')
-  return (current) => {
-    try {
-      return asObject(apply(current, patch))
-    } catch (error) {
-      if (error instanceof PatchError) throw new ApiError(422, error.message)
-      throw error
-    }
-  }
+  return (current) => refusing(() => asObject(apply(current, patch)))
 }
 
 /**

@@ -610,6 +610,21 @@ describe('server-side apply', () => {
     })
     expect(await rig.ask('PATCH', `${pods}/p`, image, type)).toMatchObject({ code: 422 })
   })
+
+  it.each(['made', 'changed'])('refuses a pod to be %s with a container without a name', async (what) => {
+    await using rig = await startWritingRig()
+    if (what === 'changed') await rig.ask('POST', pods, pod('p'))
+    const nameless = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p' },
+      spec: { containers: [{ image: 'web:2' }] },
+    }
+    expect(await rig.ask('PATCH', `${pods}/p?fieldManager=ann`, nameless, type)).toMatchObject({
+      code: 422,
+      body: { message: 'an item of the patch lacks name, by which the list is merged' },
+    })
+  })
 })
 
 describe('classes', () => {

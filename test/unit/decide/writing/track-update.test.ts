@@ -97,6 +97,43 @@ describe('applyManifest', () => {
     expect(managersOf(object)).toEqual([fresh(byAnn(data('a', 'b')))])
   })
 
+  it.each<[string, string, readonly JsonObject[], string]>([
+    [
+      'a port of TCP and one of UDP with the same number',
+      'ports',
+      [{ containerPort: 53 }, { containerPort: 53, protocol: 'UDP' }],
+      'k:{"containerPort":53,"protocol":"TCP"}',
+    ],
+    [
+      "a Service's ports of TCP and UDP with the same number",
+      'ports',
+      [
+        { name: 'tcp', port: 53, protocol: 'TCP' },
+        { name: 'udp', port: 53, protocol: 'UDP' },
+      ],
+      'k:{"port":53,"protocol":"TCP"}',
+    ],
+    [
+      'two constraints of one topology',
+      'topologySpreadConstraints',
+      [
+        { topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' },
+        { topologyKey: 'zone', whenUnsatisfiable: 'ScheduleAnyway' },
+      ],
+      'k:{"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"}',
+    ],
+  ])('keeps %s apart', (_, field, items, step) => {
+    const manifest = (list: readonly JsonObject[]): JsonObject => ({ kind: 'Pod', spec: { [field]: list } })
+    const { object } = apply({}, manifest(items))
+    expect(jsonAt(object, 'spec', field)).toEqual(items)
+    expect(managersOf(object)).toMatchObject([
+      { fieldsV1: { 'f:spec': { [`f:${field}`]: { [step]: { '.': {} } } } } },
+    ])
+    // Again, and without the first.
+    expect(jsonAt(apply(object, manifest(items)).object, 'spec', field)).toEqual(items)
+    expect(jsonAt(apply(object, manifest(items.slice(1))).object, 'spec', field)).toEqual(items.slice(1))
+  })
+
   it('keeps the time of the entry where the manager gives the same fields again', () => {
     const { object } = apply(map({ a: '1', b: '1' }, [applied]), map({ a: '2', b: '1' }))
     expect(object['data']).toEqual({ a: '2', b: '1' })
