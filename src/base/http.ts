@@ -1,4 +1,6 @@
 import type { Duplex } from 'node:stream'
+import { errorCode } from './errors.ts'
+import { jsonAt } from './json.ts'
 
 /** Whether HTTP can carry a text as a header's value (RFC 9110, 5.5). */
 export function isHeaderValue(text: string): boolean {
@@ -68,6 +70,35 @@ function decode(text: string): string {
  * Node's whole fetch, for about 45 ms and several MiB (Node 26).
  */
 export const nodeHttp = process.getBuiltinModule('node:http')
+
+/**
+ * Has Node's client take the answers that Go's takes and the standard doesn't know: lines that end in LF alone, folded headers,
+ * `100 Continue` that nobody waits for, long headers (Go takes 10 MiB of them). Safe where a connection has one answer.
+ */
+export const lenientParsing = { insecureHTTPParser: true, maxHeaderSize: 2 ** 20 } as const
+
+/** Whether a parser refused an answer: undici's, whose errors say so by their name, or that of Node's client. */
+export function isParserError(error: unknown): boolean {
+  return (
+    (error instanceof Error && error.name === 'HTTPParserError') ||
+    errorCode(error)?.startsWith('HPE_') === true
+  )
+}
+
+/**
+ * Whether undici read an answer that it takes for no HTTP: the lenient client may take it.
+ * @param hasHead whether it took the answer's head; a body in broken chunks is refused by Go's client too
+ */
+export function isRefusedByUndici(error: unknown, hasHead: boolean): boolean {
+  const code = errorCode(error)
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return true
+  // A status that it doesn't expect is a failed assertion, or a connection that it closes.
+  if (code === 'ERR_ASSERTION') return true
+  if (hasHead) return false
+  if (code === 'UND_ERR_SOCKET' && error instanceof Error && 'socket' in error)
+    return jsonAt(error.socket, 'bytesRead') !== 0
+  return isParserError(error)
+}
 
 /**
  * Carries bytes both ways until both sides have ended; the end of one direction leaves the other open, where the

@@ -1,6 +1,7 @@
 /* Go's texts for errors, so that probe messages equal the kubelet's. */
 import { isIPv6 } from 'node:net'
 import { errorCode, errorMessage } from '../base/errors.ts'
+import { isParserError } from '../base/http.ts'
 
 /** `host:port`, IPv6 in brackets, as Go's net.JoinHostPort. */
 export function joinHostPort(host: string, port: number): string {
@@ -47,14 +48,6 @@ export function describeReadError(error: unknown, host: string, port: number): s
     return `net/http: HTTP/1.x transport connection broken: malformed HTTP response: ${errorMessage(error)}`
   const words = readWords[code]
   return words === undefined ? errorMessage(error) : `read tcp ${joinHostPort(host, port)}: ${words}`
-}
-
-/** Of undici, whose code says nothing, or of Node's own client. */
-export function isParserError(error: unknown): boolean {
-  return (
-    (error instanceof Error && error.name === 'HTTPParserError') ||
-    errorCode(error)?.startsWith('HPE_') === true
-  )
 }
 
 const ownFaults: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'])

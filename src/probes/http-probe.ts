@@ -8,10 +8,9 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector, Client } from 'undici'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import { nodeHttp } from '../base/http.ts'
-import { jsonAt } from '../base/json.ts'
+import { isRefusedByUndici, lenientParsing, nodeHttp } from '../base/http.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
-import { describeDialError, describeReadError, isOwnFault, isParserError, joinHostPort } from './go-words.ts'
+import { describeDialError, describeReadError, isOwnFault, joinHostPort } from './go-words.ts'
 import {
   boundAttempt,
   failure,
@@ -214,9 +213,6 @@ class PartialAnswer {
 
 const maxRedirects = 10
 
-/** Of a response. Go's client takes 10 MiB, Node's 16 KiB where nothing else is said. */
-const maxHeaderBytes = 2 ** 20
-
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /**
@@ -320,7 +316,7 @@ function takeClient(
     pipelining: 0,
     headersTimeout: 0,
     bodyTimeout: 0,
-    maxHeaderSize: maxHeaderBytes,
+    maxHeaderSize: lenientParsing.maxHeaderSize,
   })
   return { client, connection, endpoint: { scheme, host, port } }
 }
@@ -418,8 +414,7 @@ function sendLeniently(request: HttpRequest, bounds: AttemptBounds): Promise<Htt
         createConnection: () => socket,
         path: request.path,
         headers: wireHeaders(request),
-        insecureHTTPParser: true,
-        maxHeaderSize: maxHeaderBytes,
+        ...lenientParsing,
       })
     } catch (error) {
       // Headers that Node refuses to send: invalid names or values.
@@ -470,7 +465,7 @@ function sendHttpRequest(
             settle(partial.answer)
           },
           onResponseError: (_controller, error) => {
-            const isMalformed = isParserRefusal(error, partial.status)
+            const isMalformed = isRefusedByUndici(error, partial.status > 0)
             if (partial.status > 0)
               settle(httpFailure(describeReadError(error, host, port), 'body', { isMalformed }))
             else settle({ ...unanswered(request, error, taken.connection.isConnected()), isMalformed })
@@ -488,21 +483,6 @@ function sendHttpRequest(
       keptClients.set(keeper, taken)
     }
   })
-}
-
-/**
- * Whether undici read something that it takes for no HTTP. A body in broken chunks is refused by Go's client too.
- * @param status of the answer; 0 while it has none
- */
-function isParserRefusal(error: unknown, status: number): boolean {
-  const code = errorCode(error)
-  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return true
-  // A status that it doesn't expect is a failed assertion, or a connection that it closes.
-  if (code === 'ERR_ASSERTION') return true
-  if (status > 0) return false
-  if (code === 'UND_ERR_SOCKET' && error instanceof Error && 'socket' in error)
-    return jsonAt(error.socket, 'bytesRead') !== 0
-  return isParserError(error)
 }
 
 /**

@@ -47,16 +47,10 @@ export async function saveUrl(
     new PoddError('UNREADABLE', `cannot read ${showUrl(name)}: ${message}`, { cause })
   try {
     for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
-      const { dispatcher } = await routes.find(url)
-      const path = `${url.pathname}${url.search}`
-      const { statusCode, headers, body } = await dispatcher.request({
-        origin: url.origin,
-        path,
-        method: 'GET',
-        signal: either,
-      })
+      const route = await routes.find(url)
+      const { statusCode, headers, body } = await route.request({ url, method: 'GET', signal: either })
       if (statusCode === 200) return await pipeline(body, to, { signal: either })
-      await body.dump()
+      body.on('error', () => undefined).destroy()
       const { location } = headers
       if (statusCode < 300 || statusCode > 399 || typeof location !== 'string')
         throw refuse(`the server answered ${statusCode}`)

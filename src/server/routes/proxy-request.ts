@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:h
 import { BlockList, isIP } from 'node:net'
 import type { PodObject } from '../../api/resource.ts'
 import { errorMessage } from '../../base/errors.ts'
-import { nodeHttp } from '../../base/http.ts'
+import { isHeaderValue, lenientParsing, nodeHttp } from '../../base/http.ts'
 import { objectsAt } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isBrowser } from '../access/browser-requests.ts'
@@ -67,8 +67,8 @@ export async function proxyRequest(request: ApiRequest, to: ProxiedTo): Promise<
   }).catch((error: unknown) => {
     throw new ApiError(503, `error trying to reach service: ${errorMessage(error)}`)
   })
-  const { 'content-type': contentType = 'application/octet-stream', location } = answer.headers
-  const target = location === undefined ? undefined : redirect(location, to)
+  const { 'content-type': contentType = '', location } = answer.headers
+  const target = location === undefined || !isHeaderValue(location) ? undefined : redirect(location, to)
   if (target?.leaves === true && isBrowser(request.headers)) {
     answer.destroy()
     throw new ApiError(
@@ -79,11 +79,11 @@ export async function proxyRequest(request: ApiRequest, to: ProxiedTo): Promise<
   }
   const told = passedBack.flatMap((name) => {
     const value = answer.headers[name]
-    return value === undefined ? [] : [[name, value] as const]
+    return value === undefined || ![value].flat().every(isHeaderValue) ? [] : [[name, value] as const]
   })
   return {
     status: answer.statusCode ?? 502,
-    contentType,
+    contentType: isHeaderValue(contentType) && contentType !== '' ? contentType : 'application/octet-stream',
     headers: { ...Object.fromEntries(told), ...(target !== undefined && { location: target.location }) },
     body: answer,
     headFirst: true,
@@ -96,10 +96,11 @@ function send(
   { scheme, host, port, path }: ProxiedTo,
   headers: Readonly<Record<string, string | number | readonly string[]>>,
 ): ClientRequest {
-  const options = { host, port, path, method, headers: { ...headers, host: `${host}:${port}` }, signal }
-  if (scheme === 'http') return nodeHttp.request({ ...options, agent: false })
+  const own = { ...headers, host: `${host}:${port}` }
+  const options = { host, port, path, method, headers: own, signal, agent: false, ...lenientParsing }
+  if (scheme === 'http') return nodeHttp.request(options)
   const https = process.getBuiltinModule('node:https')
-  return https.request({ ...options, agent: false, rejectUnauthorized: false })
+  return https.request({ ...options, rejectUnauthorized: false })
 }
 
 /** Where a redirect leads: within the server it stays within the proxy, also one that climbs (`../..`). */

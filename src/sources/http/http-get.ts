@@ -1,11 +1,10 @@
 import type { Readable } from 'node:stream'
-import type { Dispatcher } from 'undici'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isHeaderValue, isLoopbackHost } from '../../base/http.ts'
 import { untilAborted } from '../../base/waits.ts'
 import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { readText, unusable } from './http-routes.ts'
-import type { HttpRoute } from './http-routes.ts'
+import type { HttpRoute, RoutedResponse } from './http-routes.ts'
 
 const maxRedirects = 5
 const redirectStatuses = [301, 302, 303, 307, 308]
@@ -33,10 +32,10 @@ interface Routes {
 /** One GET, with a bounded number of redirects and a bounded body. Never rejects. */
 export async function getOnce(routes: Routes, get: HttpGet, signal: AbortSignal): Promise<HttpAnswer> {
   let proxy: string | undefined
-  const findRoute = async (url: URL): Promise<Dispatcher> => {
+  const findRoute = async (url: URL): Promise<HttpRoute> => {
     const route = await routes.find(url, url.origin === get.url.origin)
     proxy = route.proxy
-    return route.dispatcher
+    return route
   }
   const answer = await followUntil(findRoute, get, signal).catch((error: unknown): HttpAnswer => {
     // Not awaited: a connection that is being made may take its time to end.
@@ -54,20 +53,14 @@ async function followUntil(...[findRoute, get, signal]: Parameters<typeof follow
 }
 
 async function follow(
-  findRoute: (url: URL) => Promise<Dispatcher>,
+  findRoute: (url: URL) => Promise<HttpRoute>,
   get: HttpGet,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   let { url } = get
   for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
-    const dispatcher = await findRoute(url)
-    const response = await dispatcher.request({
-      origin: url.origin,
-      path: `${url.pathname}${url.search}`,
-      method: 'GET',
-      headers: headersFor(get, url),
-      signal,
-    })
+    const route = await findRoute(url)
+    const response = await route.request({ url, method: 'GET', headers: headersFor(get, url), signal })
     const { statusCode, headers, body } = response
     const location = firstHeader(headers, 'location')
     if (!redirectStatuses.includes(statusCode) || location === undefined)
@@ -110,9 +103,8 @@ export async function postOnce(
   const send = async (): Promise<Failure | undefined> => {
     const route = await routes.find(url, true)
     proxy = route.proxy
-    const response = await route.dispatcher.request({
-      origin: url.origin,
-      path: `${url.pathname}${url.search}`,
+    const response = await route.request({
+      url,
       method: 'POST',
       headers: {
         ...headersFor({ url, headers, validators: undefined }, url),
@@ -193,21 +185,18 @@ export type HttpAnswer = (
   readonly retryAfterMs?: number | undefined
 }
 
-type ResponseHeaders = Dispatcher.ResponseData['headers']
-type Body = Dispatcher.ResponseData['body']
-
 /**
  * Reads a response with a bounded body, compressed or not.
  * @param nowMs wall time, for a Retry-After that is a date
  * @throws what the connection or decompression throws
  */
 async function readAnswer(
-  { statusCode, headers, body }: Dispatcher.ResponseData,
+  { statusCode, headers, body }: RoutedResponse,
   { sent, nowMs }: { readonly sent: Validators | undefined; readonly nowMs: number },
 ): Promise<HttpAnswer> {
   const waits = /(?:^|[\s,;])wait(?:$|[\s,;=])/u.test(firstHeader(headers, 'preference-applied') ?? '')
   if (statusCode === 304 && sent !== undefined) {
-    await body.dump()
+    discard(body)
     return { kind: 'unchanged', waits }
   }
   if (statusCode !== 200) {
@@ -236,18 +225,18 @@ async function readAnswer(
 const streamHint = 'answer with the manifests; to push changes, hold the answer back (docs/SOURCES.md)'
 
 /** The first value of a header. */
-function firstHeader(headers: ResponseHeaders, name: string): string | undefined {
+function firstHeader(headers: RoutedResponse['headers'], name: string): string | undefined {
   const value = headers[name]
   return typeof value === 'string' ? value : value?.[0]
 }
 
 /** Ends a response whose body is not read. */
-function discard(body: Body): void {
+function discard(body: Readable): void {
   body.on('error', () => undefined).destroy()
 }
 
 /** The compressed body has the same limit. */
-async function readPacked(body: Body): Promise<Uint8Array | undefined> {
+async function readPacked(body: Readable): Promise<Uint8Array | undefined> {
   const { createGunzip } = await import('node:zlib')
   const unpacked = createGunzip()
   let packedBytes = 0

@@ -1,15 +1,43 @@
 import { stat } from 'node:fs/promises'
 import { BlockList, isIP } from 'node:net'
+import type { Readable } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { errorMessage, PoddError } from '../../base/errors.ts'
+import { isRefusedByUndici, lenientParsing, nodeHttp } from '../../base/http.ts'
 import { readAtOnce } from '../../base/read-bounded.ts'
 
-/** A connection to a server. */
+/** The way to a server. */
 export interface HttpRoute {
-  readonly dispatcher: Dispatcher
+  /**
+   * Sends one request, without following redirects; the body of the response is to be read or destroyed. What a server sends in
+   * a form that undici refuses, Node's client takes where no proxy is between: the server is sent the request again, and
+   * the next ones by that client alone.
+   */
+  request(request: RoutedRequest): Promise<RoutedResponse>
   /** The proxy in use, as it may be shown. */
   readonly proxy: string | undefined
+}
+
+interface RoutedRequest {
+  readonly url: URL
+  readonly method: 'GET' | 'POST'
+  readonly headers?: Record<string, string | string[]>
+  readonly body?: Uint8Array
+  readonly signal: AbortSignal
+}
+
+export interface RoutedResponse {
+  readonly statusCode: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Readable
+}
+
+/** How connections to a server are made. */
+interface Connecting {
+  readonly dispatcher: Dispatcher
+  readonly socketPath: string | undefined
+  readonly secureContext: SecureContext | undefined
 }
 
 /** Connections to servers: direct, through a unix socket, or through the proxies of the environment. */
@@ -17,7 +45,9 @@ export class HttpRoutes {
   readonly #env: Environment
   readonly #socketPath: string | undefined
   readonly #tls: TlsFiles
-  #dispatchers = new Map<string, Dispatcher>()
+  #connecting = new Map<string, Connecting>()
+  /** The servers whose answers undici refused. */
+  readonly #lenient = new Set<string>()
   #tlsFingerprint = ''
 
   /** @param socketPath all requests are sent to this unix socket */
@@ -36,11 +66,31 @@ export class HttpRoutes {
     const isSecure = url.protocol === 'https:' || proxy?.protocol === 'https:'
     if (isSecure) await this.#followFiles()
     const key = JSON.stringify([proxy, isSecure, isOwn])
-    const open = async (): Promise<Dispatcher> =>
-      openDispatcher(proxy, this.#socketPath, isSecure ? await loadTls(this.#tls, isOwn) : undefined)
-    const dispatcher = this.#dispatchers.get(key) ?? (await open())
-    this.#dispatchers.set(key, dispatcher)
-    return { dispatcher, proxy: proxy?.origin }
+    const connecting = this.#connecting.get(key) ?? (await this.#connect(proxy, isSecure, isOwn))
+    this.#connecting.set(key, connecting)
+    const request = async (request: RoutedRequest): Promise<RoutedResponse> => {
+      const { origin } = request.url
+      if (!this.#lenient.has(origin)) {
+        const strictly = await sendStrictly(connecting.dispatcher, request).catch((error: unknown) => {
+          if (proxy !== undefined || !isRefusedByUndici(error, false)) throw error
+        })
+        if (strictly !== undefined) return strictly
+      }
+      const response = await sendLeniently(connecting, request)
+      this.#lenient.add(origin)
+      return response
+    }
+    return { request, proxy: proxy?.origin }
+  }
+
+  async #connect(proxy: URL | undefined, isSecure: boolean, isOwn: boolean): Promise<Connecting> {
+    const secureContext = isSecure ? await loadTls(this.#tls, isOwn) : undefined
+    const socketPath = this.#socketPath
+    return {
+      dispatcher: await openDispatcher(proxy, socketPath, secureContext),
+      socketPath,
+      secureContext,
+    }
   }
 
   /**
@@ -48,9 +98,10 @@ export class HttpRoutes {
    * that was given up while it connected, may hold up the requests behind it.
    */
   async destroy(): Promise<void> {
-    const dispatchers = [...this.#dispatchers.values()]
-    this.#dispatchers = new Map()
-    await Promise.all(dispatchers.map((dispatcher) => dispatcher.destroy()))
+    const all = [...this.#connecting.values()]
+    this.#connecting = new Map()
+    this.#lenient.clear()
+    await Promise.all(all.map(({ dispatcher }) => dispatcher.destroy()))
   }
 
   /** Connections are recreated after a certificate was replaced. */
@@ -59,6 +110,38 @@ export class HttpRoutes {
     if (fingerprint !== this.#tlsFingerprint) await this.destroy()
     this.#tlsFingerprint = fingerprint
   }
+}
+
+function sendStrictly(dispatcher: Dispatcher, { url, ...request }: RoutedRequest): Promise<RoutedResponse> {
+  return dispatcher.request({ origin: url.origin, path: `${url.pathname}${url.search}`, ...request })
+}
+
+function sendLeniently(
+  { socketPath, secureContext }: Connecting,
+  { url, method, headers, body, signal }: RoutedRequest,
+): Promise<RoutedResponse> {
+  const options = {
+    ...(socketPath === undefined ? { host: unbracket(url.hostname), port: url.port } : { socketPath }),
+    path: `${url.pathname}${url.search}`,
+    method,
+    headers: { ...headers, host: url.host, ...(body && { 'content-length': body.byteLength }) },
+    signal,
+    agent: false,
+    ...lenientParsing,
+  }
+  const secure = { ...options, secureContext }
+  const sent =
+    url.protocol === 'https:'
+      ? process.getBuiltinModule('node:https').request(secure)
+      : nodeHttp.request(options)
+  return new Promise((resolve, reject) => {
+    sent.once('response', (response) => {
+      const { statusCode = 0, headers: received } = response
+      resolve({ statusCode, headers: received, body: response })
+    })
+    sent.once('error', reject)
+    sent.end(body)
+  })
 }
 
 async function openDispatcher(

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server } from 'node:http'
+import { createServer as createTcpServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ApiRig } from '../../support/api-rig.ts'
@@ -189,6 +190,34 @@ describe.skipIf(address === undefined)('the proxy of a pod', () => {
   ])('answers a GET of %s with %i', async (_, status, headers) => {
     const told = await call('GET', `${proxy('web')}/`, { headers: { host: 'localhost:8001', ...headers } })
     expect(told.status).toBe(status)
+  })
+
+  it.each([
+    ['lines that end in LF alone', 'HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 2\n\nok'],
+    [
+      'a folded header',
+      'HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok',
+    ],
+    [
+      'headers of 100 KiB',
+      `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(100_000)}\r\nContent-Type: text/plain\r\n\r\nok`,
+    ],
+    [
+      'a header that HTTP can’t carry, without that one',
+      'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: "\u0001"\r\nLocation: /\u0001\r\n\r\nok',
+    ],
+  ])('passes back, as Kubernetes’ does, an answer with %s', async (_what, answer) => {
+    const odd = createTcpServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => socket.end(answer))
+    })
+    await new Promise<void>((ready) => odd.listen(0, address ?? '127.0.0.1', ready))
+    const bound = odd.address()
+    const at = bound === null || typeof bound === 'string' ? 0 : bound.port
+    const told = await call('GET', `${proxy(`web:${at}`)}/`)
+    odd.close()
+    expect(told).toMatchObject({ status: 200, text: 'ok', headers: { 'content-type': 'text/plain' } })
+    expect(told.headers).not.toHaveProperty('etag')
   })
 
   it('says what it cannot reach', async () => {

@@ -5,15 +5,17 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { createSecureServer } from 'node:http2'
+import { createServer as createTcpServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { join } from 'node:path'
-import { Agent, Dispatcher } from 'undici'
+import { createServer as createTlsServer } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { issueCertificate } from '../../../src/server/access/own-authority.ts'
 import { createDecodeSource } from '../../../src/sources/decode-source.ts'
-import { getOnce } from '../../../src/sources/http/http-get.ts'
+import { getOnce, postOnce } from '../../../src/sources/http/http-get.ts'
+import { HttpRoutes } from '../../../src/sources/http/http-routes.ts'
 import type { HttpSourceOptions } from '../../../src/sources/http/http-source.ts'
 import { createHttpSource } from '../../../src/sources/http/http-source.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
@@ -69,8 +71,8 @@ type Asked = (
   response: ServerResponse | Http2ServerResponse,
 ) => void
 
-/** Speaks TLS and, where it is asked to, HTTP/2. */
-async function serveSecurely(onRequest: Asked): Promise<{ readonly url: string; readonly caFile: string }> {
+/** A certificate of its own authority, and the file that has it trusted. */
+async function makeTrusted(): Promise<{ key: string; cert: string; caFile: string }> {
   const dayMs = 86_400_000
   const { key, certificate } = issueCertificate({
     subject: { commonName: 'fleet' },
@@ -80,7 +82,13 @@ async function serveSecurely(onRequest: Asked): Promise<{ readonly url: string; 
   })
   const caFile = join(scratch, 'ca.pem')
   await writeFile(caFile, certificate)
-  const server = createSecureServer({ key, cert: certificate, allowHTTP1: true })
+  return { key, cert: certificate, caFile }
+}
+
+/** Speaks TLS and, where it is asked to, HTTP/2. */
+async function serveSecurely(onRequest: Asked): Promise<{ readonly url: string; readonly caFile: string }> {
+  const { key, cert, caFile } = await makeTrusted()
+  const server = createSecureServer({ key, cert, allowHTTP1: true })
   server.on('request', onRequest)
   return { url: `https://127.0.0.1:${await listen(server)}/`, caFile }
 }
@@ -142,14 +150,9 @@ describe('connections', () => {
   })
 
   it('are given up while they are made', async () => {
-    class Silent extends Dispatcher {
-      override dispatch(): boolean {
-        return true
-      }
-    }
     let destroyed = 0
     const routes = {
-      find: async () => ({ dispatcher: new Silent(), proxy: undefined }),
+      find: async () => ({ request: () => new Promise<never>(() => undefined), proxy: undefined }),
       destroy: async () => void (destroyed += 1),
     }
     const signal = AbortSignal.timeout(50)
@@ -160,21 +163,88 @@ describe('connections', () => {
   })
 })
 
+describe('a server whose answer Go’s client takes and undici refuses is followed as any other, with', () => {
+  const long = `ETag: "1"\r\nContent-Length: ${podYaml('a').length}\r\n\r\n${podYaml('a')}`
+  it.each([
+    ['lines that end in LF alone', `HTTP/1.1 200 OK\n${long.replaceAll('\r', '')}`],
+    ['LF alone and no length', `HTTP/1.0 200 OK\nETag: "1"\n\n${podYaml('a')}`],
+    ['a folded header', `HTTP/1.1 200 OK\r\nX: a\r\n b\r\n${long}`],
+    ['100 Continue before it', `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n${long}`],
+  ])('%s', async (_what, whole) => {
+    const asked: string[] = []
+    const server = createTcpServer((socket) => {
+      sockets.push(socket)
+      socket.on('error', () => undefined)
+      socket.once('data', (head: Buffer) => {
+        asked.push(head.toString())
+        const isKnown = head.toString().toLowerCase().includes('if-none-match: "1"')
+        socket.end(isKnown ? 'HTTP/1.1 304 Not Modified\n\n' : whole)
+      })
+    })
+    const run = start(`http://127.0.0.1:${await listen(server)}/pods?x=1`, { headers: { 'X-Own': ['mine'] } })
+    await run.until(is('a=busybox:1.36'))
+    await expect.poll(() => asked.length, { interval: 5 }).toBeGreaterThan(4)
+    expect(run.last()?.problems).toEqual([])
+    expect(run.snapshots).toHaveLength(1)
+    // Once by undici, then by the client that takes it.
+    expect(asked.filter((head) => !head.includes('if-none-match'))).toHaveLength(2)
+    for (const head of asked) {
+      expect(head).toMatch(/^GET \/pods\?x=1 HTTP\/1\.1\r\n/u)
+      expect(head).toMatch(/^x-own: mine\r$/mu)
+      expect(head).toMatch(/^connection: close\r$/imu)
+    }
+  })
+
+  it('lines that end in LF alone over TLS, while its certificate is trusted', async () => {
+    const { key, cert, caFile } = await makeTrusted()
+    const server = createTlsServer({ key, cert }, (socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => socket.end(`HTTP/1.1 200 OK\n\n${podYaml('a')}`))
+    })
+    const url = `https://127.0.0.1:${await listen(server)}/`
+    await start(url, { tls: { caFile } }).until(is('a=busybox:1.36'))
+    const untrusting = start(url)
+    await untrusting.until(fails('no authority that this host trusts'))
+    expect(untrusting.last()?.ready).toBe(false)
+  })
+
+  it('a unix socket, and takes reports too', async () => {
+    const bodies: string[] = []
+    const server = createTcpServer((socket) => {
+      sockets.push(socket)
+      socket.on('data', (piece: Buffer) => {
+        if (!piece.toString().includes('report')) return
+        bodies.push(piece.toString())
+        socket.end('HTTP/1.1 204 No Content\nX: y\n\n')
+      })
+    })
+    servers.push(server)
+    const path = join(scratch, 'server.sock')
+    await new Promise<void>((resolve) => server.listen(path, resolve))
+    const routes = new HttpRoutes({}, path)
+    const url = new URL('http://localhost/hosts')
+    const post = { url, headers: {}, body: Buffer.from('report') }
+    expect(await postOnce(routes, post, new AbortController().signal)).toBeUndefined()
+    expect(bodies.at(-1)).toMatch(/content-length: 6\r\n/iu)
+    await routes.destroy()
+  })
+})
+
 describe('a redirect from this host to another', () => {
   /** Follows one, and gives the addresses that were asked and how that ended. */
   async function follow(location: string, allowHttp?: boolean): Promise<readonly unknown[]> {
     const redirect: RequestListener = (_request, response) =>
       void response.writeHead(302, { location, connection: 'close' }).end()
     const url = new URL(`http://127.0.0.1:${await listen(createServer(redirect))}/`)
-    const dispatcher = new Agent()
+    const own = new HttpRoutes({})
     const asked: string[] = []
     const routes = {
       find: async (found: URL) => {
         asked.push(found.hostname)
         if (found.hostname === 'elsewhere.example') throw new Error('asked elsewhere')
-        return { dispatcher, proxy: undefined }
+        return own.find(found)
       },
-      destroy: () => dispatcher.destroy(),
+      destroy: () => own.destroy(),
     }
     const get = { url, headers: {}, validators: undefined, allowHttp }
     const answer = await getOnce(routes, get, new AbortController().signal)
