@@ -456,19 +456,15 @@ export class Reconciler implements SyncHandlers {
   /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
   async #reconcilePods(): Promise<void> {
     const { state, snapshots, desired, awaited, node } = this.#loops
-    const isKnown = this.#isReconciled
     this.#isReconciled = false
-    const { wanted, changed, changedPods } = snapshots.merge()
+    const { wanted, changed } = snapshots.merge()
     if (changed.size > 0) desired.reviewPullSecrets(changed)
     if (!state.isListed) return awaited.show(wanted)
     if (this.#env.sources.length === 0) return
-    if (isKnown && changedPods !== undefined) await desired.reconcileChanged(wanted, changedPods)
-    else {
-      await desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
-      desired.confirmAdopted((source) => snapshots.isSilent(source))
-      node.readmitDrained()
-      if (snapshots.areReady) desired.endOrphans()
-    }
+    await desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
+    desired.confirmAdopted((source) => snapshots.isSilent(source))
+    node.readmitDrained()
+    if (snapshots.areReady) desired.endOrphans()
     desired.reviewEndedByDown((source) => snapshots.isSilent(source))
     this.#isReconciled = true
     // What waits for objects knows now that no more will come.

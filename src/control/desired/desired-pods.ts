@@ -47,8 +47,6 @@ export class DesiredPods {
   readonly #onStage: (worker: PodWorker) => void
   /** The names of the desired pods: which pod holds each one, and which one waits for it. */
   readonly #names = new Map<PodKey, PodEntry>()
-  /** The pods of the last `reconcile` that aren't, or may no longer be, what their documents say. */
-  readonly #unsettled = new Set<PodKey>()
   readonly #queue: AdmissionQueue
   readonly #replacements: ReplacementQueue
   readonly #endedByDown: EndedPods
@@ -224,34 +222,13 @@ export class DesiredPods {
       if (worker.state.record.ending?.cause === 'removed') continue
       worker.endWithOwnGrace('removed', 'The manifest was removed')
     }
-    this.#unsettled.clear()
-    await this.#wantEach([...wanted])
-  }
-
-  /**
-   * The same where nothing but these documents changed since the last time, without a look at the pods that are as their
-   * documents say.
-   */
-  async reconcileChanged(wanted: ReadonlyMap<PodKey, WantedPod>, changed: readonly PodKey[]): Promise<void> {
-    const keys = new Set([...changed, ...this.#unsettled])
-    this.#unsettled.clear()
-    await this.#wantEach(
-      [...keys].flatMap((key): readonly [PodKey, WantedPod][] => {
-        const pod = wanted.get(key)
-        return pod === undefined ? [] : [[key, pod]]
-      }),
-    )
-  }
-
-  async #wantEach(pods: readonly (readonly [PodKey, WantedPod])[]): Promise<void> {
-    const pace = new TurnPace(this.#env.clock)
     // What goes or gets smaller makes room for what is new.
     const isKnown = ([key]: readonly [PodKey, WantedPod]): boolean =>
       this.#names.get(key)?.worker !== undefined
-    const known = pods.filter((each) => isKnown(each))
+    const known = [...wanted].filter((each) => isKnown(each))
     const ranks = new Map([...this.#endedByDown.keys()].map((key, at) => [key, at]))
     const rank = (key: PodKey): number => ranks.get(key) ?? ranks.size
-    const fresh = pods.filter((each) => !isKnown(each)).toSorted(([a], [b]) => rank(a) - rank(b))
+    const fresh = [...wanted].filter((each) => !isKnown(each)).toSorted(([a], [b]) => rank(a) - rank(b))
     for (const [key, pod] of known) {
       if (pace.isOver) await pace.next()
       this.#tryToWant(key, pod)
@@ -330,7 +307,6 @@ export class DesiredPods {
 
   /** A worker reached another stage. */
   onStage(worker: PodWorker): void {
-    if (isLeaving(worker)) this.#unsettled.add(podKey(worker.ref))
     if (worker.state.stage === 'gone') this.workers.forget(worker)
     if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#release(worker)
     if (worker.state.isSettled) for (const before of this.workers.predecessors(worker)) before.cleanUp()
@@ -364,22 +340,17 @@ export class DesiredPods {
   /** A failing pod keeps no other from being reconciled. */
   #tryToWant(key: PodKey, wanted: WantedPod): void {
     try {
-      if (!this.#want(key, wanted)) this.#unsettled.add(key)
+      this.#want(key, wanted)
     } catch (error) {
-      this.#unsettled.add(key)
       this.#queue.noteChange()
       this.#env.logger.error({ pod: key, err: error }, 'cannot sync a pod')
     }
   }
 
-  /** Gives whether the pod is as its document says, and will be for as long as it stays. */
-  #want(key: PodKey, wanted: WantedPod): boolean {
+  #want(key: PodKey, wanted: WantedPod): void {
     const entry = this.#entry(key)
     const { worker } = entry
-    if (worker === undefined) {
-      this.#start(key, entry, wanted)
-      return false
-    }
+    if (worker === undefined) return this.#start(key, entry, wanted)
     // What was prepared for this version can still be used.
     const ready = sameData(entry.next?.wanted.document.manifest, wanted.document.manifest)
       ? entry.next
@@ -387,7 +358,7 @@ export class DesiredPods {
     if (isLeaving(worker)) {
       if (ready === undefined) this.#dropNext(key, entry)
       entry.next = { wanted, replacement: ready?.replacement }
-      return false
+      return
     }
     const { document, source } = wanted
     if (!changesHands(worker.state.record, wanted) && !asksForNewPod(worker, document)) {
@@ -395,21 +366,17 @@ export class DesiredPods {
       const refusal = this.#admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
       entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal.message }
-      if (entry.refused !== undefined) {
-        worker.confirm()
-        return false
-      }
+      if (entry.refused !== undefined) return worker.confirm()
       const place = { source, path: document.place.path, owner: document.owner }
       worker.update({ pod: document.pod, manifest: document.manifest, place })
       this.#queue.reviewResize(worker)
       worker.confirm()
-      return true
+      return
     }
-    if (ready !== undefined) return false
+    if (ready !== undefined) return
     this.#dropNext(key, entry)
     worker.confirm()
     entry.next = { wanted, replacement: this.#replacements.add(worker, document.pod, source) }
-    return false
   }
 
   /**

@@ -6,7 +6,6 @@ import {
   mergePods,
   renamedPodProblem,
   renamePod,
-  selectChangedPods,
 } from '../../decide/sources/merge-snapshots.ts'
 import type { Incumbent } from '../../decide/sources/merge-snapshots.ts'
 import type { PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
@@ -35,17 +34,12 @@ interface SnapshotRules {
 
 export interface WantedChange {
   readonly wanted: ReadonlyMap<PodKey, WantedPod>
-  /** Those that have another document since the last merge; undefined where more than that may have changed. */
-  readonly changedPods: readonly PodKey[] | undefined
   readonly changed: ChangedObjects
 }
 
 /** What the last merge was made of, and what it came to. */
 interface Merged {
   readonly snapshots: readonly SourceSnapshot[]
-  /** Changed in place. */
-  readonly wanted: Map<PodKey, WantedPod>
-  readonly podProblems: readonly Problem[]
   readonly objectProblems: readonly Problem[]
 }
 
@@ -212,32 +206,11 @@ export class SourceSnapshots {
     const snapshots = this.#rules.sources.flatMap((source) => this.#newest.get(source) ?? [])
     const before = this.#merged
     this.#merged = undefined
-    const pods = this.#mergePods(snapshots, before)
+    const pods = mergePods(snapshots, this.#incumbent)
     const objects = this.#mergeObjects(snapshots, before)
-    this.#merged = {
-      snapshots,
-      wanted: pods.wanted,
-      podProblems: pods.problems,
-      objectProblems: objects.problems,
-    }
+    this.#merged = { snapshots, objectProblems: objects.problems }
     this.#problems = [...snapshots.flatMap(({ problems }) => problems), ...pods.problems, ...objects.problems]
-    return { wanted: pods.wanted, changedPods: pods.changed, changed: objects.changed }
-  }
-
-  #mergePods(snapshots: readonly SourceSnapshot[], before: Merged | undefined) {
-    // Which of two pods has a name that both claim follows from the pods that there are, too.
-    const isPlain = this.areReady && before?.podProblems.length === 0
-    const changed = isPlain ? selectChangedPods(before.snapshots, snapshots) : undefined
-    if (before === undefined || changed === undefined) {
-      const { wanted, problems } = mergePods(snapshots, this.#incumbent)
-      return { wanted: new Map(wanted), problems, changed: undefined }
-    }
-    const keys = changed.map((sourced) => {
-      const key = podKey(sourced.document.pod.metadata)
-      before.wanted.set(key, sourced)
-      return key
-    })
-    return { wanted: before.wanted, problems: [], changed: keys }
+    return { wanted: pods.wanted, changed: objects.changed }
   }
 
   #mergeObjects(snapshots: readonly SourceSnapshot[], before: Merged | undefined) {
