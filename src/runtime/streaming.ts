@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { formatTerminalSize, parseOutcome } from '../api/remote-command.ts'
 import type { TerminalSize } from '../api/remote-command.ts'
@@ -97,6 +98,28 @@ export async function forwardPort(url: string, port: number, signal: AbortSignal
   return data
 }
 
+type WriteDone = (error?: Error | null) => void
+
+/**
+ * A connection that a failed write doesn't end: the end of reading does. A runtime reports how a command ended and closes
+ * at once, also while podd still sends. Node would drop, with the socket, what has arrived and wasn't read yet.
+ */
+class ReadableToTheEnd extends Socket {
+  override _write(chunk: unknown, encoding: BufferEncoding, done: WriteDone): void {
+    super._write(chunk, encoding, unlessFailed(done))
+  }
+
+  override _writev(chunks: { chunk: unknown; encoding: BufferEncoding }[], done: WriteDone): void {
+    super._writev?.(chunks, unlessFailed(done))
+  }
+}
+
+function unlessFailed(done: WriteDone): WriteDone {
+  return (error) => {
+    if (!error) done()
+  }
+}
+
 /** @param signal the client's: once connected, whoever has the connection ends it */
 function connect(url: string, protocol: string, failure: ErrorCode, signal: AbortSignal): Promise<Duplex> {
   const ends = AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
@@ -107,7 +130,8 @@ function connect(url: string, protocol: string, failure: ErrorCode, signal: Abor
     if (ends.aborted) return fail(ends.reason)
     const request = nodeHttp.request(url, {
       method: 'POST',
-      agent: false,
+      createConnection: ({ host, port }) =>
+        new ReadableToTheEnd().connect({ host: host ?? 'localhost', port: Number(port) }),
       headers: { Connection: 'Upgrade', Upgrade: upgrade, 'X-Stream-Protocol-Version': protocol },
     })
     const cut = (): void => {

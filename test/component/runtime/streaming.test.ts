@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
+import { Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -25,7 +26,8 @@ class StreamingServer {
       const streams: Record<string, SpdyStream> = {}
       const session = new SpdySession(socket, (stream) => {
         streams[stream.headers['streamtype'] ?? ''] = stream
-        if (names.every((name) => streams[name] !== undefined)) serve(streams, () => socket.destroy())
+        if (names.every((name) => streams[name] !== undefined))
+          serve(streams, () => socket instanceof Socket && socket.resetAndDestroy())
       })
       void session.closed.then(() => socket.destroy())
     })
@@ -108,6 +110,25 @@ it.each([
   })
   const command = await joinContainer(url, choices, 'EXEC_FAILED', stays)
   await expect(command.ended).rejects.toMatchObject({ code: 'EXEC_FAILED' })
+})
+
+it('tells how a command ended where the runtime closes while input is still sent', async () => {
+  let end = (): void => {}
+  const url = await serve(['error', 'stdin', 'stdout', 'stderr'], ({ error, stdout }, cut) => {
+    end = () => {
+      stdout?.end('taken')
+      error?.end('{"status":"Success"}')
+      cut()
+    }
+    stdout?.write('all ')
+  })
+  const command = await joinContainer(url, { ...choices, stdin: true }, 'EXEC_FAILED', stays)
+  const said = textOf(command.stdout)
+  await once(command.stdout, 'readable')
+  end()
+  // In the same turn: nothing of the report has been read.
+  void command.write(Buffer.alloc(100_000))
+  expect(await Promise.all([said, command.ended])).toEqual(['all taken', 0])
 })
 
 it('says what the runtime says of a container that it can’t attach to', async () => {
