@@ -69,21 +69,36 @@ node_of() { # ARCH : the path of its Node
 }
 
 apt_of() { # ARCH ARGUMENTS... : apt-get of this machine's distribution, as if nothing were installed
-  local dir=$cache/apt-$1 arch=$1
+  local dir=$cache/apt-$1 arch=$1 sources=()
   shift
   mkdir -p "$dir/lists/partial" "$dir/archives/partial"
   : >"$dir/status"
+  if other_archive "$arch" >"$dir/sources.list"; then
+    sources=(-o "Dir::Etc::SourceList=$dir/sources.list" -o Dir::Etc::SourceParts=-)
+  fi
   (cd "$dir" && apt-get -qq -y --no-install-recommends -o "APT::Architecture=$arch" -o "APT::Architectures=$arch" -o "Dir::State=$dir" \
-    -o "Dir::State::Lists=$dir/lists" -o "Dir::State::status=$dir/status" -o "Dir::Cache=$dir" -o APT::Sandbox::User=root "$@")
+    -o "Dir::State::Lists=$dir/lists" -o "Dir::State::status=$dir/status" -o "Dir::Cache=$dir" -o APT::Sandbox::User=root "${sources[@]}" "$@")
 }
+
+# Ubuntu has amd64 on one server and the other architectures on another one: sources of the one that this machine doesn't use.
+other_archive() ( # ARCH
+  # shellcheck disable=SC1091
+  . /etc/os-release
+  [ "$ID" = ubuntu ] && [ "$1" != "$(dpkg --print-architecture)" ] || return 1
+  server=http://ports.ubuntu.com/ubuntu-ports
+  [ "$1" != amd64 ] || server=http://archive.ubuntu.com/ubuntu
+  for pocket in '' -updates -security; do echo "deb $server $VERSION_CODENAME$pocket main universe"; done
+)
+
+# With the lists of an earlier run, or with new ones where these don't do.
+from_archive() { apt_of "$@" 2>/dev/null || { apt_of "$1" update && apt_of "$@"; }; }
 
 busybox_of() { # ARCH : the path of a static busybox
   local dir=$work/busybox-$1
   # The package's own file, where it is installed.
   if [ "$1" = "$(dpkg --print-architecture)" ] && dpkg -V busybox-static >/dev/null 2>&1; then command -v busybox; return; fi
-  [ -n "$(ls "$cache/apt-$1/lists"/*Packages* 2>/dev/null)" ] || apt_of "$1" update >&2
   rm -f "$cache/apt-$1"/busybox-static*.deb
-  apt_of "$1" download busybox-static >&2
+  from_archive "$1" download busybox-static >&2
   dpkg-deb -x "$cache/apt-$1"/busybox-static*.deb "$dir"
   find "$dir" -name busybox -type f -perm -1 | head -n 1
 }
@@ -150,9 +165,8 @@ make_bundle() { # ARCH
   name=podd-offline_${version}_${release}_$1
   directory=$work/bundle-$1/$name
   mkdir -p "$directory/packages" "$directory/images"
-  [ -n "$(ls "$cache/apt-$1/lists"/*Packages* 2>/dev/null)" ] || apt_of "$1" update
   rm -f "$cache/apt-$1"/archives/*.deb
-  apt_of "$1" --download-only install "$out/podd_${version}_$1.deb"
+  from_archive "$1" --download-only install "$out/podd_${version}_$1.deb"
   cp "$out/podd_${version}_$1.deb" "$cache/apt-$1"/archives/*.deb "$directory/packages/"
   for file in "$directory"/packages/*.deb; do
     # What every system has already.
@@ -168,13 +182,19 @@ make_bundle() { # ARCH
 }
 
 [ -n "$built" ] || { say 'building'; "$node" --run build; }
-npm sbom --sbom-format cyclonedx --package-lock-only --omit dev >"$work/sbom.json"
+# Without --omit, which leaves out packages that others need only for development, too.
+npm sbom --sbom-format cyclonedx --package-lock-only >"$work/sbom.json"
 "$node" -e '
   const bom = JSON.parse(require("node:fs").readFileSync(process.argv[1], "utf8"))
   bom.metadata.timestamp = new Date(process.env.SOURCE_DATE_EPOCH * 1000).toISOString()
   delete bom.serialNumber
-  // The name of this directory.
-  bom.metadata.component.name = "podd"
+  // Its name is that of this directory.
+  Object.assign(bom.metadata.component, { name: "podd", type: "application" })
+  bom.components = bom.components.filter(({ properties }) => !properties.some(({ name }) => name === "cdx:npm:package:development"))
+  const refs = new Set([bom.metadata.component, ...bom.components].map((component) => component["bom-ref"]))
+  bom.dependencies = bom.dependencies
+    .filter(({ ref }) => refs.has(ref))
+    .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((each) => refs.has(each)) }))
   process.stdout.write(JSON.stringify(bom, undefined, 1) + "\n")
 ' "$work/sbom.json" >"$out/podd_$version.cdx.json"
 for arch in ${archs//,/ }; do

@@ -81,6 +81,35 @@ describe.skipIf(!hasTools)('what npm run package makes', () => {
     expect(verified.status).toBe(0)
   })
 
+  it('names each package of others that it contains in the bill of materials, and has the licences of all', () => {
+    const lock: {
+      readonly packages: Readonly<
+        Record<string, { readonly version: string; readonly dev?: boolean; readonly optional?: boolean }>
+      >
+    } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+    const contained = Object.entries(lock.packages).filter(([path, { dev }]) => path !== '' && dev !== true)
+    const nameOf = (path: string): string =>
+      path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+    const bom: { readonly components: readonly { readonly 'bom-ref': string }[] } = JSON.parse(
+      readFileSync(made(`podd_${version}.cdx.json`), 'utf8'),
+    )
+    expect(bom.components.map((component) => component['bom-ref']).toSorted()).toEqual(
+      contained.map(([path, entry]) => `${nameOf(path)}@${entry.version}`).toSorted(),
+    )
+    const notices = execFileSync('gzip', ['-dc', unpacked('usr/share/doc/podd/NOTICES.gz')], {
+      encoding: 'utf8',
+    })
+    const titles = Array.from(
+      notices.matchAll(/^-{80}\n\n(\S+) (\S+) \(/gmu),
+      ([, name, its]) => `${name}@${its}`,
+    )
+    const bundled = contained.filter(([, { optional }]) => optional !== true)
+    expect(titles).toEqual(
+      expect.arrayContaining(bundled.map(([path, entry]) => `${nameOf(path)}@${entry.version}`)),
+    )
+    expect(titles.filter((title) => title.startsWith('Node.js@'))).toHaveLength(1)
+  })
+
   it('puts the units, the settings, manuals and completions where Debian has them', () => {
     for (const path of [
       'usr/bin/podd',

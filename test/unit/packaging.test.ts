@@ -256,3 +256,38 @@ test.each(['installed', 'unpacked'])(
 test('install.sh whose packages failed leaves the service of a containerd that was there before', () => {
   expect(installTwice('installed', 'installed')).toEqual({ asked: '', came: '' })
 })
+
+/** The sources that apt has when package.sh takes a package of `arch` on amd64, if not the machine's own. */
+function sourcesOf(arch: string, release: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'podd-sources-'))
+  const text = readFileSync('packaging/package.sh', 'utf8')
+  const functions = ['apt_of', 'other_archive'].map(
+    (name) => new RegExp(`^${name}\\(\\) [{(].*\\n[^]*?^[})]\\n`, 'mu').exec(text)?.[0] ?? '',
+  )
+  const script = `
+    cache=$PWD
+    dpkg() { echo amd64; }
+    apt-get() { case "$*" in *"SourceList=$PWD/sources.list -o Dir::Etc::SourceParts=- update") cat sources.list ;; esac; }
+    ${functions.join('').replace('/etc/os-release', './os-release')}
+    apt_of "$ARCH" update`
+  try {
+    writeFileSync(join(directory, 'os-release'), release)
+    return execFileSync('bash', ['-euc', script], {
+      cwd: directory,
+      env: { ...process.env, ARCH: arch },
+      encoding: 'utf8',
+    })
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+test("packages of another architecture come from the server that has them, where Ubuntu's own hasn't", () => {
+  const ubuntu = 'ID=ubuntu\nVERSION_CODENAME=noble\n'
+  const ports = ['', '-updates', '-security'].map(
+    (pocket) => `deb http://ports.ubuntu.com/ubuntu-ports noble${pocket} main universe\n`,
+  )
+  expect(sourcesOf('arm64', ubuntu)).toBe(ports.join(''))
+  expect(sourcesOf('amd64', ubuntu)).toBe('')
+  expect(sourcesOf('arm64', 'ID=debian\nVERSION_CODENAME=trixie\n')).toBe('')
+})
