@@ -2,11 +2,13 @@ import { Cron } from 'croner'
 import { canonicalJson, isJsonObject, jsonAt, sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Migration } from '../../base/state-file.ts'
+import { clockSetMs } from '../../decide/plan/pod-facts.ts'
+import type { ClockReading } from '../../decide/plan/pod-facts.ts'
 import { podOf, soonest, toDocument } from '../../decide/workloads/replica-pods.ts'
 import type { Expansion } from '../../decide/workloads/replica-pods.ts'
-import { stepCronJob } from '../../decide/workloads/run-cron-job.ts'
+import { moveCronTimes, stepCronJob } from '../../decide/workloads/run-cron-job.ts'
 import type { CronRecord, Schedule } from '../../decide/workloads/run-cron-job.ts'
-import { asJobPod, newJobRecord, stepJob } from '../../decide/workloads/run-job.ts'
+import { asJobPod, moveJobTimes, newJobRecord, stepJob } from '../../decide/workloads/run-job.ts'
 import type { JobPod, JobRecord } from '../../decide/workloads/run-job.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
@@ -82,14 +84,19 @@ export class BatchJobs {
   readonly #file: SmallFile
   /** As it stands on the disk. */
   #state: BatchState
+  /** The clocks by which its times stand, and those of the newest step. */
+  #clocks: ClockReading
+  #stepped: ClockReading
   readonly #children = new WeakMap<JsonObject, ObjectDocument>()
   readonly #schedules = new Map<string, Schedule>()
   readonly #runs = new WeakMap<ObjectDocument, string>()
   readonly #pods = new WeakMap<ObjectDocument, Map<string, PodDocument>>()
 
-  constructor(file: SmallFile, state: BatchState) {
+  constructor(file: SmallFile, state: BatchState, now: ClockReading) {
     this.#file = file
     this.#state = state
+    this.#clocks = now
+    this.#stepped = now
   }
 
   get state(): BatchState {
@@ -102,6 +109,7 @@ export class BatchJobs {
     if (sameData(state, before)) return []
     await writeBatchState(this.#file, state)
     this.#state = state
+    this.#clocks = this.#stepped
     return listEvents(before, state)
   }
 
@@ -150,9 +158,11 @@ export class BatchJobs {
     documents: readonly ObjectDocument[],
     pods: ReadonlyMap<string, ReadonlyMap<string, JobPod>>,
     isComplete: boolean,
-    nowMs: number,
+    now: ClockReading,
   ): BatchStep {
-    const known = isComplete ? this.#without(source, documents) : this.#state
+    const nowMs = now.wallMs
+    const present = this.#byClock(now)
+    const known = isComplete ? withoutOthers(present, source, documents) : present
     let jobs: Record<string, JobRecord> = { ...known.jobs }
     const cronJobs: Record<string, CronRecord> = { ...known.cronJobs }
     const wakes: number[] = []
@@ -198,26 +208,13 @@ export class BatchJobs {
     return { state, pods: this.#podsBy(source, documents, state), wakeAtMs: soonest(...wakes) }
   }
 
-  /** Without what is known of this source's Jobs and CronJobs that aren't given any more. */
-  #without(source: SourceName, documents: readonly ObjectDocument[]): BatchState {
-    const given = new Set(
-      documents.flatMap(({ object }) =>
-        object.kind === 'Job' || object.kind === 'CronJob' ? [`${object.kind} ${keyOf(source, object)}`] : [],
-      ),
-    )
-    const isOwn = (key: string): boolean => key.startsWith(`${source} `)
-    const cronJobs = Object.entries(this.#state.cronJobs).filter(
-      ([key]) => !isOwn(key) || given.has(`CronJob ${key}`),
-    )
-    const started = new Set(
-      cronJobs.flatMap(([key, { jobs }]) =>
-        jobs.map(({ name }) => `${key.slice(0, key.lastIndexOf('/'))}/${name}`),
-      ),
-    )
-    const jobs = Object.entries(this.#state.jobs).filter(
-      ([key]) => !isOwn(key) || given.has(`Job ${key}`) || started.has(key),
-    )
-    return { jobs: Object.fromEntries(jobs), cronJobs: Object.fromEntries(cronJobs) }
+  /** Where the clock was set since the state was recorded, its times move with it. */
+  #byClock(now: ClockReading): BatchState {
+    const setMs = clockSetMs(this.#clocks, now)
+    const moved = setMs === 0 ? this.#state : moveTimes(this.#state, this.#clocks.wallMs, now.wallMs, setMs)
+    if (sameData(moved, this.#state)) this.#clocks = now
+    this.#stepped = now
+    return moved
   }
 
   #jobsAmong(
@@ -284,6 +281,53 @@ export class BatchJobs {
     const made = createSchedule(schedule, timeZone)
     this.#schedules.set(key, made)
     return made
+  }
+}
+
+/** Without what is known of this source's Jobs and CronJobs that aren't given any more. */
+function withoutOthers(
+  state: BatchState,
+  source: SourceName,
+  documents: readonly ObjectDocument[],
+): BatchState {
+  const given = new Set(
+    documents.flatMap(({ object }) =>
+      object.kind === 'Job' || object.kind === 'CronJob' ? [`${object.kind} ${keyOf(source, object)}`] : [],
+    ),
+  )
+  const isOwn = (key: string): boolean => key.startsWith(`${source} `)
+  const cronJobs = Object.entries(state.cronJobs).filter(
+    ([key]) => !isOwn(key) || given.has(`CronJob ${key}`),
+  )
+  const started = new Set(
+    cronJobs.flatMap(([key, { jobs }]) =>
+      jobs.map(({ name }) => `${key.slice(0, key.lastIndexOf('/'))}/${name}`),
+    ),
+  )
+  const jobs = Object.entries(state.jobs).filter(
+    ([key]) => !isOwn(key) || given.has(`Job ${key}`) || started.has(key),
+  )
+  return { jobs: Object.fromEntries(jobs), cronJobs: Object.fromEntries(cronJobs) }
+}
+
+/**
+ * The state after the clock was set: of what a clock gave that was ahead, what lies in the future now; of what one gave
+ * that was behind, all up to then.
+ */
+function moveTimes(
+  { jobs, cronJobs }: BatchState,
+  beforeMs: number,
+  nowMs: number,
+  setMs: number,
+): BatchState {
+  const isForward = setMs > 0
+  const move = (atMs: number): number =>
+    atMs <= beforeMs && (isForward || atMs > nowMs) ? atMs + setMs : atMs
+  const mapped = <T>(records: Readonly<Record<string, T>>, change: (record: T) => T): Record<string, T> =>
+    Object.fromEntries(Object.entries(records).map(([key, record]) => [key, change(record)]))
+  return {
+    jobs: mapped(jobs, (record) => moveJobTimes(record, move)),
+    cronJobs: isForward ? mapped(cronJobs, (record) => moveCronTimes(record, move)) : cronJobs,
   }
 }
 

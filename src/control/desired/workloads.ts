@@ -5,6 +5,7 @@ import { errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
+import type { ClockReading } from '../../decide/plan/pod-facts.ts'
 import {
   expandReplicas,
   isReplicaDocument,
@@ -219,7 +220,7 @@ export class Workloads {
     const { file, report } = batch
     try {
       const { BatchJobs, readBatchState } = await import('./batch-jobs.ts')
-      return new BatchJobs(file, await readBatchState(file, report))
+      return new BatchJobs(file, await readBatchState(file, report), this.#readClocks())
     } catch (error) {
       const log = { path: file.path, err: error }
       if (!this.#isUnread)
@@ -227,6 +228,11 @@ export class Workloads {
       this.#isUnread = true
       return undefined
     }
+  }
+
+  #readClocks(): ClockReading {
+    const { clock } = this.#env
+    return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() }
   }
 
   /** Whether a pod of a workload is to be as this document says, but not yet: others come first. */
@@ -372,8 +378,9 @@ export class Workloads {
   }
 
   #decide(source: SourceName, { documents, hasBatch, isComplete }: Workloaded): Decision {
-    const { clock, proofMs } = this.#env
-    const nowMs = clock.wallMs()
+    const { proofMs } = this.#env
+    const now = this.#readClocks()
+    const nowMs = now.wallMs
     const owned = this.#workersOf(source)
     const broken = new Map<ObjectDocument, unknown>()
     const expand = (document: ObjectDocument): readonly Expansion[] => {
@@ -413,7 +420,7 @@ export class Workloads {
       ]),
     )
     const step = (some: readonly ObjectDocument[], areAll: boolean): BatchStep =>
-      jobs.step(source, some, pods, areAll, nowMs)
+      jobs.step(source, some, pods, areAll, now)
     try {
       return { replicas, batch: step(documents, isComplete), broken }
     } catch {

@@ -24,6 +24,10 @@ export interface CronRecord {
   /** As of a Job. */
   readonly uid?: string | undefined
   readonly createdAtMs: number
+  /** Its time zone and schedule; absent where an older podd wrote this. */
+  readonly schedule?: string | undefined
+  /** Times up to this one don't count: its schedule is another one since then, or the clock was far behind then. */
+  readonly sinceMs?: number | undefined
   readonly lastScheduledMs?: number | undefined
   readonly lastSuccessMs?: number | undefined
   /** In the order in which they were started. */
@@ -35,10 +39,14 @@ export interface CronStep {
   readonly wakeAtMs: number | undefined
 }
 
+/** By more than this no clock is set back that was right: what was noted by it doesn't keep anything from starting. */
+const longestSetBackMs = 86_400_000
+
 /**
  * Decides whether a Job is to be started now: the newest time that has come counts, and no other that was missed
  * (`pkg/controller/cronjob/cronjob_controllerv2.go` syncCronJob, `utils.go` mostRecentScheduleTime, 1.36). Where the clock
- * was set back, nothing starts before the last time has come again.
+ * was set back, nothing starts before the last time has come again, or from then on, if it was set back by more than a
+ * day. Unlike in a cluster, no time counts that another schedule would have had before.
  * @param endOf how a Job of it has ended; undefined while it hasn't
  * @param make the manifest of a Job by this name
  */
@@ -50,12 +58,12 @@ export function stepCronJob(
   make: (name: string, scheduledMs: number) => JsonObject,
   nowMs: number,
 ): CronStep {
-  const record = forgetOld(spec, noteSuccess(before, endOf), endOf)
+  const record = forgetOld(spec, noteSuccess(noteSince(spec, before, nowMs), endOf), endOf)
   if (spec.suspend) return { record, wakeAtMs: undefined }
   const idle = { record, wakeAtMs: schedule.next(nowMs) }
   const deadlineMs =
     spec.startingDeadlineSeconds === undefined ? Infinity : spec.startingDeadlineSeconds * 1000
-  const earliestMs = Math.max(record.lastScheduledMs ?? record.createdAtMs, nowMs - deadlineMs)
+  const earliestMs = Math.max(...notedMs(record, nowMs), nowMs - deadlineMs)
   const scheduledMs = schedule.last(nowMs)
   if (scheduledMs === undefined || scheduledMs <= earliestMs) return idle
   const name = `${metadata.name}-${Math.floor(scheduledMs / 60_000)}`
@@ -66,7 +74,39 @@ export function stepCronJob(
   const replaced = spec.concurrencyPolicy === 'Replace' ? active.map((job) => job.name) : []
   const kept = record.jobs.filter((job) => !replaced.includes(job.name))
   const started = { name, scheduledMs, manifest: make(name, scheduledMs) }
-  return { ...idle, record: { ...record, lastScheduledMs: scheduledMs, jobs: [...kept, started] } }
+  // A clock that is far behind spoils nothing of what is noted by the right one.
+  const noted = isAhead(lastMs(record), nowMs) ? { sinceMs: scheduledMs } : { lastScheduledMs: scheduledMs }
+  return { ...idle, record: { ...record, ...noted, jobs: [...kept, started] } }
+}
+
+function lastMs({ lastScheduledMs, createdAtMs }: CronRecord): number {
+  return lastScheduledMs ?? createdAtMs
+}
+
+function isAhead(atMs: number, nowMs: number): boolean {
+  return atMs > nowMs + longestSetBackMs
+}
+
+/** The times up to which nothing counts any more, by a clock like the present one. */
+function notedMs(record: CronRecord, nowMs: number): readonly number[] {
+  return [lastMs(record), record.sinceMs].flatMap((atMs) =>
+    atMs === undefined || isAhead(atMs, nowMs) ? [] : [atMs],
+  )
+}
+
+function noteSince(
+  { schedule, timeZone = '' }: CronJob['spec'],
+  before: CronRecord,
+  nowMs: number,
+): CronRecord {
+  const record = { ...before, schedule: `${timeZone} ${schedule}` }
+  const isOther = before.schedule !== undefined && before.schedule !== record.schedule
+  return isOther || notedMs(before, nowMs).length === 0 ? { ...record, sinceMs: nowMs } : record
+}
+
+/** Where the clock was set forward: a CronJob that was made before, and has started nothing, has missed nothing. */
+export function moveCronTimes(record: CronRecord, move: (atMs: number) => number): CronRecord {
+  return record.lastScheduledMs === undefined ? { ...record, createdAtMs: move(record.createdAtMs) } : record
 }
 
 function noteSuccess(record: CronRecord, endOf: (name: string) => JobEnd | undefined): CronRecord {

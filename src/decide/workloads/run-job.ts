@@ -387,6 +387,17 @@ function withoutFutureFailure(record: JobRecord, nowMs: number): JobRecord {
   }
 }
 
+/** Where the clock was set: how long it has run, and since when it has ended, doesn't change by that. */
+export function moveJobTimes(record: JobRecord, move: (atMs: number) => number): JobRecord {
+  const { startedAtMs, finished } = record
+  return {
+    ...record,
+    createdAtMs: move(record.createdAtMs),
+    ...(startedAtMs !== undefined && { startedAtMs: move(startedAtMs) }),
+    ...(finished !== undefined && { finished: { ...finished, atMs: move(finished.atMs) } }),
+  }
+}
+
 /** Those that were deleted are still ending: they are known until they are gone. */
 function forgetOld(record: JobRecord): JobRecord {
   const ended = Object.entries(record.pods).filter(

@@ -1057,4 +1057,53 @@ describe('a Job', () => {
     await rig.clock.advance(61_000)
     expect(rig.fake.calls('StartContainer')).toHaveLength(5)
   })
+
+  describe('on a board without a battery, whose clock is set after its boot', () => {
+    const years = 3 * 365 * 24 * 3_600_000
+    const statuses = () => rig.shown.jobs.list().map(({ status }) => status)
+
+    it.each([
+      ['forward', years],
+      ['back', -years],
+    ])('has run as long as before where it is set %s', async (_, setMs) => {
+      await give(job({ activeDeadlineSeconds: 600 }, 'stay'))
+      await rig.clock.advance(60_000)
+      rig.clock.setWall(rig.clock.wallMs() + setMs)
+      await rig.clock.advance(120_000)
+      expect(rig.running()).toEqual(['once-0/main'])
+      // A podd that starts later knows it too.
+      await rig.kill()
+      await rig.start()
+      await rig.clock.advance(300_000)
+      expect(rig.running()).toEqual(['once-0/main'])
+      await rig.clock.advance(180_000)
+      expect(rig.running()).toEqual([])
+      expect(statuses()).toMatchObject([{ conditions: [{}, { type: 'Failed', reason: 'DeadlineExceeded' }] }])
+    })
+
+    it('stays as long as before once it has ended', async () => {
+      await give(job({ ttlSecondsAfterFinished: 600 }))
+      await rig.clock.advance(60_000)
+      rig.clock.setWall(rig.clock.wallMs() + years)
+      await rig.clock.advance(300_000)
+      expect(phases()).toEqual({ 'once-0': 'Succeeded' })
+      await rig.clock.advance(300_000)
+      expect(phases()).toEqual({})
+    })
+
+    it('is not started by a CronJob for a time before that was made', async () => {
+      const spec = {
+        schedule: '30 2 * * *',
+        timeZone: 'Etc/UTC',
+        jobTemplate: { spec: { template: task('task') } },
+      }
+      await give(batch('CronJob', 'backup', spec))
+      await rig.clock.advance(60_000)
+      rig.clock.setWall(rig.clock.wallMs() + years)
+      await rig.clock.advance(3_600_000)
+      expect(phases()).toEqual({})
+      await rig.clock.advance(2 * 3_600_000)
+      expect(Object.values(phases())).toEqual(['Succeeded'])
+    })
+  })
 })

@@ -27,8 +27,8 @@ function cronJob(spec: object): CronJob {
 
 /** A CronJob on a host whose clock is moved; its Jobs run for so long, and all succeed unless told. */
 class Host {
-  readonly #job: CronJob
-  readonly #schedule: Schedule
+  #job!: CronJob
+  #schedule!: Schedule
   record: CronRecord
   readonly ends = new Map<string, JobEnd>()
   readonly started: string[] = []
@@ -38,10 +38,16 @@ class Host {
   readonly #dueMs = new Map<string, number>()
 
   constructor(spec: object, createdAt: string) {
+    this.change(spec)
+    this.record = { createdAtMs: Date.parse(createdAt), jobs: [] }
+  }
+
+  /** Its manifest is another one from now on. */
+  change(spec: object): this {
     this.#job = cronJob(spec)
     const { schedule, timeZone } = this.#job.spec
     this.#schedule = createSchedule(schedule, timeZone)
-    this.record = { createdAtMs: Date.parse(createdAt), jobs: [] }
+    return this
   }
 
   /** podd looks at this time. */
@@ -156,6 +162,53 @@ describe('a CronJob', () => {
     expect(host.started).toHaveLength(before)
     host.run('2026-01-01T02:05:00Z', '2026-01-01T02:15:00Z')
     expect(host.started.slice(before)).toEqual(['2026-01-01T02:10'])
+  })
+})
+
+/** Source: kubernetes/kubernetes#63371, where a cluster starts such a Job. */
+describe('a CronJob whose schedule is changed', () => {
+  const daily = { schedule: '0 2 * * *' }
+  const host = () =>
+    new Host(daily, '2026-01-01T00:00:00Z').run('2026-01-01T00:00:00Z', '2026-01-02T15:00:00Z')
+
+  it.each<[what: string, spec: object]>([
+    ['schedule', { schedule: '0 9 * * *' }],
+    ['time zone', { ...daily, timeZone: 'America/New_York' }],
+  ])('starts nothing for a time that its new %s would have had before', (_, spec) => {
+    const changed = host().change(spec).look('2026-01-02T15:00:00Z')
+    expect(changed.started).toEqual(['2026-01-01T02:00', '2026-01-02T02:00'])
+    changed.run('2026-01-02T15:00:00Z', '2026-01-03T10:00:00Z')
+    expect(changed.started.slice(2)).toHaveLength(1)
+  })
+
+  it('starts a Job for a time that was missed otherwise', () => {
+    const same = host()
+      .change({ ...daily, concurrencyPolicy: 'Forbid' })
+      .look('2026-01-03T15:00:00Z')
+    expect(same.started.at(-1)).toBe('2026-01-03T02:00')
+  })
+})
+
+describe('a CronJob on a host without a battery for its clock', () => {
+  it('goes on from now on where the clock was years ahead when it was made or started a Job', () => {
+    const host = new Host({}, '2036-01-01T00:05:00Z').look('2026-01-01T00:05:00Z')
+    expect(host.started).toEqual([])
+    expect(host.run('2026-01-01T00:05:00Z', '2026-01-01T00:35:00Z').started).toHaveLength(3)
+    const ran = new Host({}, '2036-01-01T00:05:00Z').run('2036-01-01T00:05:00Z', '2036-01-01T00:25:00Z')
+    ran.run('2026-01-01T00:25:00Z', '2026-01-01T00:45:00Z')
+    expect(ran.started.slice(2)).toEqual(['2026-01-01T00:30', '2026-01-01T00:40'])
+  })
+
+  it('goes on while the clock is years behind, and starts nothing twice once it is right again', () => {
+    const host = new Host({ schedule: '0 2,14 * * *' }, '2026-01-01T00:00:00Z')
+    host.run('2026-01-01T00:00:00Z', '2026-01-03T15:00:00Z')
+    const before = host.started.length
+    host
+      .run('1970-01-01T00:00:30Z', '1970-01-01T03:00:00Z')
+      .run('1970-01-01T00:00:30Z', '1970-01-01T15:00:00Z')
+    expect(host.started.slice(before)).toEqual(['1970-01-01T02:00', '1970-01-01T14:00'])
+    host.run('2026-01-03T15:30:00Z', '2026-01-04T03:00:00Z')
+    expect(host.started.slice(before + 2)).toEqual(['2026-01-04T02:00'])
   })
 })
 
