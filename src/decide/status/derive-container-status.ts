@@ -1,6 +1,7 @@
 /* A container's status, from its pod's record and what was observed; and why one ended where the runtime doesn't say. */
 import { formatTime } from '../../base/clock.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
 import type {
@@ -91,18 +92,29 @@ function deriveState(
   return { waiting: { reason, ...(pulling !== undefined && { message: pulling }) } }
 }
 
-export function terminatedState(
-  facts: Pick<StatusFacts, 'runtimeName'>,
-  end: EndedContainer,
-): ContainerStateTerminated {
+function terminatedState(facts: StatusFacts, end: EndedContainer): ContainerStateTerminated {
+  const message = limitMessage(facts.pod.spec, end.message)
   return {
     exitCode: end.exitCode,
     ...(end.reason === '' ? {} : { reason: end.reason }),
-    ...(end.message === '' ? {} : { message: end.message }),
+    ...(message === '' ? {} : { message }),
     ...(end.startedAtMs === undefined ? {} : { startedAt: formatTime(end.startedAtMs) }),
     finishedAt: formatTime(end.finishedAtMs),
     containerID: `${facts.runtimeName}://${end.containerId}`,
   }
+}
+
+/** Of all termination messages of a pod (`pkg/kubelet/container/runtime.go` MaxPodTerminationMessageLogLength, 1.36). */
+const maxPodMessageBytes = 12 * 1024
+
+/** The beginning, up to a container's share (`pkg/kubelet/status/status_manager.go` normalizeStatus, 1.36). */
+function limitMessage({ initContainers, containers, ephemeralContainers }: PodSpec, message: string): string {
+  const count = initContainers.length + containers.length + ephemeralContainers.length
+  const bytes = new TextEncoder().encode(message)
+  const maxBytes = Math.floor(maxPodMessageBytes / count)
+  if (bytes.length <= maxBytes) return message
+  // A character that was cut in two is left out.
+  return new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
 }
 
 /** For an init container without a container or a record. */

@@ -179,6 +179,23 @@ describe('a container that has ended', () => {
     expect(status.state.terminated).toMatchObject({ reason: 'OOMKilled', message: 'last words' })
   })
 
+  it.each<[containers: number, inits: number, bytes: number]>([
+    [1, 0, 4096],
+    [3, 0, 4096],
+    [3, 1, 3072],
+    [5, 2, 1754],
+  ])('shares 12 KiB for messages with the others of its pod: %d, after %d', (count, inits, bytes) => {
+    const names = (prefix: string, length: number): string[] =>
+      Array.from({ length }, (_, at) => (at === 0 && prefix === 'm' ? 'a' : `${prefix}${at}`))
+    const end = ended('a', 1, { message: 'é'.repeat(2048) })
+    const status = statusOf({
+      pod: { containers: names('m', count), init: names('i', inits) },
+      containers: [exitedContainer('a', 1)],
+      history: { a: { ended: end } },
+    })
+    expect(status.state.terminated?.message).toBe('é'.repeat(bytes / 2))
+  })
+
   it('shows the end before it, too', () => {
     const status = statusOf({
       containers: [exitedContainer('a', 0, { restartCount: 1, createdAtMs: bornMs })],
