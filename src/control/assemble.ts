@@ -148,7 +148,7 @@ export function assemblePods(wanted: {
     archives,
     runtime: client,
     pulse: runtime.pulse,
-    onRuntimeFrozen: runtime.endFrozen,
+    onRuntimeSilence: runtime.noteSilence,
     images: runtime.images,
     pullContent: runtime.content,
     credentials: access,

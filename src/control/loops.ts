@@ -61,7 +61,7 @@ export interface SystemEnv extends Pick<PodEnv, 'clock' | 'random' | 'logger' | 
   readonly runtime: RuntimeService
   readonly pulse: RuntimePulse
   /** The runtime has been silent for so long that it isn't waited for any more; undefined where it is somebody else's. */
-  readonly onRuntimeFrozen: (() => void) | undefined
+  readonly onRuntimeSilence: ((silentMs: number) => void) | undefined
   /** Undefined where the runtime serves no events. */
   readonly runtimeEvents: RuntimeEventSource | undefined
   readonly images: ImageService
@@ -132,7 +132,7 @@ export function createLoops(system: SystemEnv) {
     // The first report of the loss has the better reason.
     onGap: (message) => observer.reportGone(knowledge.runtimeProblem ?? message),
     onClockSet: () => events.reviewTimes(),
-    onFrozen: system.onRuntimeFrozen,
+    onSilence: system.onRuntimeSilence,
   })
   const workers = new PodWorkers(observer)
   const endedByDown: EndedPods = new Map()

@@ -121,6 +121,28 @@ export function readProcessorTicks(pid: number, procDirectory = '/proc'): number
   return fields && Number(fields[11]) + Number(fields[12])
 }
 
+/**
+ * For how many milliseconds the threads of a process waited for a processor although they could run
+ * (Documentation/scheduler/sched-stats.rst of the kernel); undefined where it is gone, or the kernel doesn't count that.
+ */
+export function readProcessorWaitMs(pid: number, procDirectory = '/proc'): number | undefined {
+  let waitedNs: number | undefined
+  for (const thread of listNames(`${procDirectory}/${pid}/task`)) {
+    const waited = readTextIfThere(`${procDirectory}/${pid}/task/${thread}/schedstat`)?.split(' ')[1]
+    if (waited !== undefined) waitedNs = (waitedNs ?? 0) + Number(waited)
+  }
+  return waitedNs === undefined ? undefined : waitedNs / 1e6
+}
+
+function listNames(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    // The process has ended.
+    return []
+  }
+}
+
 /** Of /proc/PID/stat from the state on: the name in parentheses before it may hold spaces and parentheses. */
 function readStat(pid: number, procDirectory: string): readonly string[] | undefined {
   const stat = readTextIfThere(`${procDirectory}/${pid}/stat`)

@@ -24,8 +24,15 @@ import {
   findContainerd,
 } from './containerd/process.ts'
 import type { ContainerdPlaces, LaunchMode } from './containerd/process.ts'
-import { adoptContainerd, LongestStart, startContainerd, watchContainerd } from './containerd/start.ts'
-import type { ContainerdHome } from './containerd/start.ts'
+import {
+  adoptContainerd,
+  LongestStart,
+  silencePatience,
+  startContainerd,
+  watchContainerd,
+  workOf,
+} from './containerd/start.ts'
+import type { ContainerdHome, StartPatience } from './containerd/start.ts'
 import type { UnpackedImagesOptions } from './containerd/unpacked-images.ts'
 import { InstalledProgram, recordVersion } from './containerd/version.ts'
 import type { ContainerdVersion } from './containerd/version.ts'
@@ -76,6 +83,9 @@ export class EmbeddedContainerd {
   /** The running one was told to end, so that another takes its place. */
   #isRestarting = false
   readonly #program: InstalledProgram
+  #silentMs = 0
+  /** With the containerd that is silent. */
+  #patience: StartPatience | undefined
   /** Why no image is pulled. */
   #verifiersProblem: Problem | undefined
 
@@ -188,13 +198,28 @@ export class EmbeddedContainerd {
     return running
   }
 
-  /** Kills a containerd that no longer answers, but none of its containers; `supervise` starts the next one. */
-  endFrozen(): void {
-    const found = this.#state.running && findContainerd(this.places)
+  /**
+   * To be called every few seconds while containerd does not answer. Kills one that hangs, but none of its containers;
+   * `supervise` starts the next one. One that works, or waits for a processor, is given time: the next one would have no
+   * more of either.
+   */
+  noteSilence(silentMs: number): void {
+    const { running } = this.#state
+    if (running === undefined) return
+    // Another silence.
+    if (silentMs <= this.#silentMs) this.#patience = undefined
+    this.#silentMs = silentMs
+    this.#patience ??= silencePatience(() => this.#silentMs)
+    if (!this.#patience.isOver(workOf(running.pid))) return
+    this.#patience = undefined
+    const found = findContainerd(this.places)
     if (found === undefined) return
     this.#options.logger.warn({ id: String(found.pid) }, 'containerd does not answer, killing it')
-    const message = 'containerd has not answered for a minute: podd kills it and starts another'
-    this.#tell('ContainerdFrozen', message)
+    const seconds = Math.round(silentMs / 1000)
+    this.#tell(
+      'ContainerdFrozen',
+      `containerd has not answered for ${seconds} s: podd kills it and starts another`,
+    )
     signalProcess(found, 'SIGKILL')
   }
 

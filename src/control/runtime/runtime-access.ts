@@ -271,10 +271,10 @@ export class RuntimeAccess {
     return this.cgroupDriver(await askCgroupDriver(this.runtime))
   }
 
-  /** Kills the embedded containerd, which no longer answers; `watch` starts it again. Undefined without one. */
-  get endFrozen(): (() => void) | undefined {
+  /** Kills the embedded containerd where it hangs; `watch` starts it again. Undefined without one. */
+  get noteSilence(): ((silentMs: number) => void) | undefined {
     const embedded = this.#embedded
-    return embedded === undefined ? undefined : () => embedded.endFrozen()
+    return embedded === undefined ? undefined : (silentMs) => embedded.noteSilence(silentMs)
   }
 
   /**

@@ -15,10 +15,10 @@ interface WatchEnv {
   /** The wall clock may have been set. */
   readonly onClockSet: () => void
   /**
-   * The runtime has been silent for a minute; called again after each further minute. Undefined for an external
-   * runtime, which is asked only while a call waits for it.
+   * The runtime has been silent for so many milliseconds, not counting time in which podd did not run; called every five
+   * seconds until it answers. Undefined for an external runtime, which is asked only while a call waits for it.
    */
-  readonly onFrozen: (() => void) | undefined
+  readonly onSilence: ((silentMs: number) => void) | undefined
 }
 
 /** How often the runtime is asked whether it answers. */
@@ -26,10 +26,6 @@ const periodMs = 10_000
 /** After this it counts as silent. If its last answer took longer, twice that time applies, up to the longest. */
 const silentMs = 5_000
 const longestSilentMs = 30_000
-/**
- * After this, not counting time in which podd did not run, podd gives up waiting for it; docs/OPERATIONS.md names it.
- */
-const frozenMs = 60_000
 /** A timer that is later than this shows that podd did not run. */
 const stoppedMs = 10_000
 /** What the wall clock gains or loses more than this between two looks, it was set by, or the host was suspended. */
@@ -61,13 +57,13 @@ export class RuntimeWatch {
 
   /** Runs until the signal is aborted; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, pulse, onFrozen } = this.#env
+    const { clock, pulse, onSilence } = this.#env
     this.#noteLook()
     while (!signal.aborted) {
       await sleepUnlessAborted(clock, periodMs, signal)
       if (signal.aborted) return
       this.look()
-      if (onFrozen !== undefined || pulse.isAsking) await this.#ask(signal)
+      if (onSilence !== undefined || pulse.isAsking) await this.#ask(signal)
     }
   }
 
@@ -103,7 +99,7 @@ export class RuntimeWatch {
    * would never count.
    */
   async #ask(signal: AbortSignal): Promise<void> {
-    const { clock, pulse, onGap, onFrozen } = this.#env
+    const { clock, pulse, onGap, onSilence } = this.#env
     const askedMs = clock.monotonicMs()
     const limitMs = Math.min(
       longestSilentMs,
@@ -124,7 +120,7 @@ export class RuntimeWatch {
     for (let waitedMs = silentMs; await isSilent(); waitedMs += silentMs) {
       this.look()
       if (waitedMs === limitMs) onGap('the container runtime does not answer')
-      if (waitedMs % frozenMs === 0) onFrozen?.()
+      onSilence?.(waitedMs)
     }
   }
 }

@@ -7,7 +7,14 @@ import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { poddUmask } from '../../base/umask.ts'
 import { GrpcChannel } from '../../grpc/grpc-channel.ts'
-import { isAlive, processAgeMs, readDiskBytes, readProcessorTicks, readUmask } from '../../host/processes.ts'
+import {
+  isAlive,
+  processAgeMs,
+  readDiskBytes,
+  readProcessorTicks,
+  readProcessorWaitMs,
+  readUmask,
+} from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 import { watchNames } from '../../host/watch-names.ts'
 import { removeDeletedBundles } from './leaks.ts'
@@ -146,7 +153,7 @@ export async function startContainerd(
     const patienceMs = first === undefined ? unseenMs : 0
     const isGone = process?.pid !== first?.pid || first === undefined
     if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
-    if (patience.isOver(workOf(process))) {
+    if (patience.isOver(workOf(process?.pid))) {
       if (patience.wasBusy) home.longestStart.grow()
       break
     }
@@ -179,7 +186,7 @@ async function answersSoon(home: ContainerdHome, process: HostProcess): Promise<
   const patience = new StartPatience(clock, adoptTimeoutMs, longestMs)
   while (isAlive(process)) {
     if (await answers(home)) return true
-    if (patience.isOver(workOf(process))) {
+    if (patience.isOver(workOf(process?.pid))) {
       if (patience.wasBusy) longestStart.grow()
       return false
     }
@@ -188,9 +195,9 @@ async function answersSoon(home: ContainerdHome, process: HostProcess): Promise<
   return false
 }
 
-function workOf(process: HostProcess | undefined): ProcessWork {
-  if (process === undefined) return { ticks: undefined, diskBytes: undefined }
-  return { ticks: readProcessorTicks(process.pid), diskBytes: readDiskBytes(process.pid) }
+export function workOf(pid: number | undefined): ProcessWork {
+  if (pid === undefined) return { ticks: undefined, waitedMs: undefined, diskBytes: undefined }
+  return { ticks: readProcessorTicks(pid), waitedMs: readProcessorWaitMs(pid), diskBytes: readDiskBytes(pid) }
 }
 
 /** Where nobody listens at the socket, no channel is made for the question. */
@@ -279,21 +286,32 @@ async function waitForEnd(home: ContainerdHome, pid: number, signal: AbortSignal
   }
 }
 
-/** The processor time that shows that a process is working: 50 ms. Timers alone take less within `quietMs`. */
+/** The processor time that shows that a starting process is working: 50 ms. Timers alone take less within `quietMs`. */
 const busyTicks = 5
+/**
+ * A process that had so much of one processor, or waited for it so long, is working, or would if it could. Of a containerd
+ * that only answers podd the two are a tenth where the host has five times the work that it can do; of one that gets
+ * a thousandth of a processor, three.
+ */
+const busyShare = 0.5
+/** The least time from which that share is computed. */
+const shareMs = 1000
+const msPerTick = 10
 
 /** The work of a process so far. */
 interface ProcessWork {
   /** Processor time, in ticks; undefined where that can't be read. */
   readonly ticks: number | undefined
+  /** For how many milliseconds its threads waited for a processor; undefined where that can't be read. */
+  readonly waitedMs: number | undefined
   /** Read from disks; undefined where that can't be read. */
   readonly diskBytes: number | undefined
 }
 
 /**
  * How long podd waits for a containerd that does not answer. One that uses processor time or reads from the disk is
- * loading the records of its containers and snapshots, which takes minutes on a slow board or disk. Killing it would
- * only make it begin again.
+ * loading the records of its containers and snapshots, which takes minutes on a slow board or disk. One that waits for a
+ * processor shares an overloaded host. Killing it would only make it begin again.
  */
 export class StartPatience {
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -301,17 +319,27 @@ export class StartPatience {
   readonly #longestMs: number
   readonly #sinceMs: number
   #busyAtMs: number
+  readonly #leastTicks: number
   #ticks: number | undefined
   #diskBytes: number | undefined
+  /** The demand for processors, and when it was read. */
+  #demand: { readonly ms: number; readonly atMs: number } | undefined
 
   /**
    * @param quietMs how long podd waits for one that does nothing
    * @param longestMs how long podd waits at most, whatever it does
+   * @param leastTicks the processor time that shows that it is working
    */
-  constructor(clock: Pick<Clock, 'monotonicMs'>, quietMs: number, longestMs: number) {
+  constructor(
+    clock: Pick<Clock, 'monotonicMs'>,
+    quietMs: number,
+    longestMs: number,
+    leastTicks: number = busyTicks,
+  ) {
     this.#clock = clock
     this.#quietMs = quietMs
     this.#longestMs = longestMs
+    this.#leastTicks = leastTicks
     this.#sinceMs = clock.monotonicMs()
     this.#busyAtMs = this.#sinceMs
   }
@@ -321,17 +349,45 @@ export class StartPatience {
     return this.#clock.monotonicMs() - this.#busyAtMs < this.#quietMs
   }
 
-  isOver({ ticks, diskBytes }: ProcessWork): boolean {
+  isOver({ ticks, waitedMs, diskBytes }: ProcessWork): boolean {
     const nowMs = this.#clock.monotonicMs()
     this.#ticks ??= ticks
     this.#diskBytes ??= diskBytes
-    const hasRun = ticks !== undefined && this.#ticks !== undefined && ticks - this.#ticks >= busyTicks
+    const hasRun = ticks !== undefined && this.#ticks !== undefined && ticks - this.#ticks >= this.#leastTicks
     const hasRead = diskBytes !== undefined && diskBytes !== this.#diskBytes
     if (hasRun) this.#ticks = ticks
     if (hasRead) this.#diskBytes = diskBytes
-    if (hasRun || hasRead) this.#busyAtMs = nowMs
+    const isStarved = this.#isStarved((ticks ?? 0) * msPerTick + (waitedMs ?? 0), nowMs)
+    if (hasRun || hasRead || isStarved) this.#busyAtMs = nowMs
     return nowMs - this.#busyAtMs >= this.#quietMs || nowMs - this.#sinceMs >= this.#longestMs
   }
+
+  #isStarved(demandMs: number, nowMs: number): boolean {
+    this.#demand ??= { ms: demandMs, atMs: nowMs }
+    const { ms, atMs } = this.#demand
+    if (nowMs - atMs < shareMs) return false
+    this.#demand = { ms: demandMs, atMs: nowMs }
+    return demandMs - ms >= busyShare * (nowMs - atMs)
+  }
+}
+
+/** How long one that answered before may be silent and do nothing; docs/OPERATIONS.md names both. */
+const silentQuietMs = 60_000
+const longestSilenceMs = 600_000
+
+/**
+ * With a containerd that answered before and is silent. One that hangs still uses some processor time, for its timers and
+ * for calls that it takes and doesn't answer.
+ * @param silentMs how long it is silent now
+ */
+export function silencePatience(silentMs: () => number): StartPatience {
+  const sinceMs = silentMs()
+  return new StartPatience(
+    { monotonicMs: silentMs },
+    silentQuietMs - sinceMs,
+    longestSilenceMs - sinceMs,
+    Infinity,
+  )
 }
 
 /** The size at which containerd's log is rotated; one older file is kept. */

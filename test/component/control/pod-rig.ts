@@ -111,7 +111,7 @@ export class PodRig {
   /** Overrides of what acting for a pod needs of the host. */
   host: Partial<PodHost> = {}
   /** Set where the runtime is podd's own. */
-  onRuntimeFrozen: (() => void) | undefined
+  onRuntimeSilence: ((silentMs: number) => void) | undefined
   readonly failures: unknown[] = []
   /** How many decisions were logged, and the newest of these lines. */
   decisions = 0
@@ -335,7 +335,7 @@ export class PodRig {
       objects: this.objects,
       runtime: fake.runtime,
       pulse: new RuntimePulse(clock, () => fake.runtime.version({})),
-      onRuntimeFrozen: this.onRuntimeFrozen,
+      onRuntimeSilence: this.onRuntimeSilence,
       images: fake.images,
       credentials: noCredentials,
       pullContent: undefined,

@@ -714,7 +714,7 @@ describe('a runtime that is silent', () => {
 
   beforeEach(async () => {
     await rig.terminate()
-    rig.onRuntimeFrozen = () => void (given += 1)
+    rig.onRuntimeSilence = (silentMs) => void (given += silentMs % 60_000 === 0 ? 1 : 0)
     given = 0
     await rig.start()
   })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { StartPatience } from '../../../src/runtime/containerd/start.ts'
+import { silencePatience, StartPatience } from '../../../src/runtime/containerd/start.ts'
 
 /** What is seen of a process: seconds since it was first looked at, its processor time in ticks, and what it has read. */
-type Sight = readonly [seconds: number, ticks: number | undefined, diskBytes?: number]
+type Sight = readonly [seconds: number, ticks: number | undefined, diskBytes?: number, waitedMs?: number]
 
 test.each<readonly [what: string, sights: readonly Sight[], overAtSeconds: number | undefined]>([
   [
@@ -72,6 +72,17 @@ test.each<readonly [what: string, sights: readonly Sight[], overAtSeconds: numbe
     160,
   ],
   [
+    'one that an overloaded host gives next to no processor time',
+    [
+      [0, 7, 0, 0],
+      [30, 8, 0, 30_000],
+      [60, 8, 0, 60_000],
+      [119, 9, 0, 60_000],
+      [120, 9, 0, 60_000],
+    ],
+    120,
+  ],
+  [
     'one that cannot be read',
     [
       [0, undefined],
@@ -93,10 +104,34 @@ test.each<readonly [what: string, sights: readonly Sight[], overAtSeconds: numbe
 ])('containerd does not answer, and is waited for: %s', (_, sights, overAtSeconds) => {
   let nowMs = 5000
   const patience = new StartPatience({ monotonicMs: () => nowMs }, 60_000, 300_000)
-  const over = sights.find(([seconds, ticks, diskBytes]) => {
+  const over = sights.find(([seconds, ticks, diskBytes, waitedMs]) => {
     nowMs = 5000 + seconds * 1000
-    return patience.isOver({ ticks, diskBytes })
+    return patience.isOver({ ticks, waitedMs, diskBytes })
   })
   expect(over?.[0]).toBe(overAtSeconds)
   expect(patience.wasBusy).toBe(overAtSeconds === undefined || overAtSeconds === 300)
+})
+
+/** In each of so many periods of five seconds, from the first one of a silence on. */
+interface Work {
+  readonly ticks?: number
+  readonly waitedMs?: number
+  readonly diskBytes?: number
+}
+
+test.each<readonly [what: string, work: Work, killedAtSeconds: number]>([
+  ['is stopped', {}, 60],
+  ['hangs, and still takes calls on a loaded host', { ticks: 12, waitedMs: 500 }, 60],
+  ['waits for a processor on an overloaded host', { ticks: 1, waitedMs: 14_000 }, 600],
+  ['uses a whole processor', { ticks: 500 }, 600],
+  ['is read from the disk page by page', { ticks: 3, diskBytes: 4096 }, 600],
+])('containerd answers no more, and is killed after a minute unless it works: one that %s', (_, work, at) => {
+  let silentMs = 5000
+  const { ticks = 0, waitedMs = 0, diskBytes = 0 } = work
+  const patience = silencePatience(() => silentMs)
+  for (let round = 1; ; round += 1, silentMs += 5000) {
+    const sight = { ticks: ticks * round, waitedMs: waitedMs * round, diskBytes: diskBytes * round }
+    if (patience.isOver(sight)) break
+  }
+  expect(silentMs / 1000).toBe(at)
 })
