@@ -101,20 +101,20 @@ const installCommands: Readonly<Record<Origin, string>> = {
     'cd /root/releases/first && tar -xf podd-offline_*.tar && unshare --net ./podd-offline_*/install.sh',
   package:
     'apt-get -qq update && apt-get -qq -y --no-install-recommends install /root/releases/first/podd.deb',
-  archive: 'cd /root/releases/first && tar -xzf podd.tar.gz && ./podd-*/install.sh',
+  archive: 'cd /root/releases/first && tar -xzf podd.tar.gz && ./podd-[0-9]*/install.sh',
 }
 
 /** Leaves manifests, settings, and the packages that came with podd. */
 const removeCommands: Readonly<Record<Origin, string>> = {
   bundle: 'apt-get -qq -y remove podd',
   package: 'apt-get -qq -y remove podd',
-  archive: '/root/releases/first/podd-*/install.sh --uninstall',
+  archive: '/root/releases/first/podd-[0-9]*/install.sh --uninstall',
 }
 
 const purgeCommands: Readonly<Record<Origin, string>> = {
   bundle: 'apt-get -qq -y purge podd',
   package: 'apt-get -qq -y purge podd',
-  archive: '/root/releases/first/podd-*/install.sh --purge',
+  archive: '/root/releases/first/podd-[0-9]*/install.sh --purge',
 }
 
 /** Installs podd from there, upgrades it under pods that run, and removes it again. */
