@@ -88,13 +88,15 @@ async function upgrade(
   await keepInstalled(installation)
   const before = await podsThatRun(context)
   notify(`installing podd ${version}`)
-  const wrong = await change(release, version, before, installation, context)
+  const { wrong, isUndone } = await change(release, version, before, installation, context)
   if (wrong === undefined) {
     await keepChange(installation)
     return { kind: 'text', text: `podd ${version} runs; ${said(before)}\n` }
   }
-  notify(`going back: ${wrong}`)
-  await undoChange(installation)
+  if (!isUndone) {
+    notify(`going back: ${wrong}`)
+    await undoChange(installation)
+  }
   const still = context.signal.aborted ? undefined : await watch(before, undefined, context)
   const now = still === undefined ? 'the version before runs again' : `after going back, ${still}`
   throw new PoddError('UPGRADE_FAILED', `podd ${version} did not work here: ${wrong}; ${now}`, {
@@ -102,25 +104,25 @@ async function upgrade(
   })
 }
 
-/** Installs the release; returns what is wrong with it. Throws where nothing was changed. */
+/** Installs the release; returns what is wrong with it, and whether the version before is in its place again. */
 async function change(
   release: string,
   version: string,
   before: RunningPods,
   installation: Installation,
   context: VerbContext,
-): Promise<string | undefined> {
+): Promise<{ readonly wrong: string | undefined; readonly isUndone: boolean }> {
   try {
     await switchTo(release, installation)
   } catch (error) {
-    // install.sh has put the version before back.
-    if (installation.kind === 'archive') throw error
-    return errorMessage(error)
+    // The install.sh of an archive undoes what it began.
+    return { wrong: errorMessage(error), isUndone: installation.kind === 'archive' }
   }
-  return watch(before, version, context).catch((error: unknown) => {
+  const wrong = await watch(before, version, context).catch((error: unknown) => {
     if (!context.signal.aborted) throw error
     return 'it was interrupted'
   })
+  return { wrong, isUndone: false }
 }
 
 async function watch(
