@@ -41,8 +41,6 @@ type Code = Awaited<ReturnType<typeof loadCode>>
 
 /** The pods behind a Service that this source gives. */
 type SelectEndpoints = (service: Service, giver: SourceName) => ServiceEndpoints
-/** The same, of these pods. */
-type SelectFrom = (service: Service, giver: SourceName, pods: readonly ServicePod[]) => ServiceEndpoints
 
 /** After how long a hosts file that could not be written is tried again. */
 const retryMs = 5000
@@ -58,8 +56,6 @@ export class ServiceNames {
   #code: Promise<Code> | undefined
   #loaded: Code | undefined
   #problems: readonly Problem[] = []
-  /** The pods behind each Service, which each start of a container asks for. */
-  readonly #known = new KnownEndpoints()
   /** The text that each file is known to have, or gets now. */
   readonly #written = new Map<PodUid, string>()
   /** Of all hosts files. */
@@ -143,19 +139,14 @@ export class ServiceNames {
 
   #takeObjects(): void {
     const { objects, statuses, logger } = this.#env
-    if (this.#code !== undefined) {
-      this.#known.keepSets(new Set(objects.documents().map(({ document }) => document.object)))
-      return this.review()
-    }
+    if (this.#code !== undefined) return this.review()
     if (!objects.documents().some(({ document }) => document.object.kind === 'Service')) return
     this.#code = loadCode()
     this.#code.then(
       (code) => {
         this.#loaded = code
         statuses.subscribe((change) => {
-          if (!concernsServices(change)) return
-          this.#known.doubt(change.object.metadata.uid)
-          this.review()
+          if (concernsServices(change)) this.review()
         })
         this.review()
       },
@@ -178,10 +169,8 @@ export class ServiceNames {
   async #reviewAll(code: Code): Promise<void> {
     const { workers, clock } = this.#env
     this.#retry?.cancel()
-    // All of them, also those of which nothing told that they have changed.
-    await mapInTurns(clock, workers.all(), (worker) => this.#note(code, worker))
-    this.#known.drop((pod) => this.#isOver(pod), 'all')
-    const select = this.#selector(code)
+    const pods = await mapInTurns(clock, workers.all(), (worker) => this.#podOf(worker))
+    const select = this.#selector(code, pods)
     await this.#showSlices(code, select)
     const seen = new Map<SourceName, readonly ServiceEndpoints[] | undefined>()
     // The pods of a source and a namespace find the same names.
@@ -267,30 +256,14 @@ export class ServiceNames {
 
   /** The Services that the pods of a source see now, with the pods behind them. */
   #seenNow(code: Code, source: SourceName): readonly ServiceEndpoints[] {
-    for (const worker of this.#env.workers.all())
-      if (!this.#known.isSureOf(worker.ref.uid)) this.#note(code, worker)
-    this.#known.drop((pod) => this.#isOver(pod), 'unsure')
-    return this.#seenBy(source, this.#selector(code))
+    const pods = [...this.#env.workers.all()].map((worker) => this.#podOf(worker))
+    return this.#seenBy(source, this.#selector(code, pods))
   }
 
-  #note(code: Code, worker: PodWorker): void {
-    const isShown = this.#env.statuses.findPublished(worker.ref.uid) !== undefined
-    const pod = this.#podOf(worker)
-    if (pod !== undefined) this.#known.note(pod, isShown, this.#selectFrom(code))
-  }
-
-  #isOver({ uid }: ServicePod): boolean {
-    const stage = this.#env.workers.get(uid)?.state.stage
-    return stage === undefined || stage === 'stopped' || stage === 'gone'
-  }
-
-  #selector(code: Code): SelectEndpoints {
-    return (service, giver) => this.#known.endpointsOf(service, giver, this.#selectFrom(code))
-  }
-
-  #selectFrom(code: Code): SelectFrom {
+  #selector(code: Code, pods: readonly (ServicePod | undefined)[]): SelectEndpoints {
     const { policies } = this.#env.objects.rules
-    return (service, giver, pods) => code.selectEndpoints(service, giver, pods, policies)
+    const present = pods.filter((pod) => pod !== undefined)
+    return (service, giver) => code.selectEndpoints(service, giver, present, policies)
   }
 
   #seenBy(source: SourceName, select: SelectEndpoints): readonly ServiceEndpoints[] {
@@ -318,88 +291,6 @@ export class ServiceNames {
       isOver: status?.phase === 'Succeeded' || status?.phase === 'Failed' || record.failed !== undefined,
     }
   }
-}
-
-interface EndpointSet {
-  readonly giver: SourceName
-  /** Those that its selector matches. */
-  readonly members: Map<string, ServicePod>
-  /** Undefined where they have to be put in order again. */
-  endpoints: ServiceEndpoints | undefined
-}
-
-/** The pods behind each Service: a pod that changes is compared with each Service once, and the others with none. */
-class KnownEndpoints {
-  /** By their UIDs. */
-  readonly #pods = new Map<string, ServicePod>()
-  /** Those that have changed, or may change without a word. */
-  readonly #unsure = new Set<string>()
-  readonly #sets = new Map<Service, EndpointSet>()
-
-  isSureOf(uid: string): boolean {
-    return this.#pods.has(uid) && !this.#unsure.has(uid)
-  }
-
-  /** The pod has changed. */
-  doubt(uid: string): void {
-    if (this.#pods.has(uid)) this.#unsure.add(uid)
-  }
-
-  /** @param isSure whether each change of it is told */
-  note(pod: ServicePod, isSure: boolean, select: SelectFrom): void {
-    const { uid } = pod
-    if (isSure) this.#unsure.delete(uid)
-    else this.#unsure.add(uid)
-    const before = this.#pods.get(uid)
-    if (before !== undefined && isSamePod(before, pod)) return
-    this.#pods.set(uid, pod)
-    for (const [service, set] of this.#sets) {
-      const isBehind = select(service, set.giver, [pod]).endpoints.length > 0
-      if (!isBehind && !set.members.has(uid)) continue
-      if (isBehind) set.members.set(uid, pod)
-      else set.members.delete(uid)
-      set.endpoints = undefined
-    }
-  }
-
-  endpointsOf(service: Service, giver: SourceName, select: SelectFrom): ServiceEndpoints {
-    const known = this.#sets.get(service)
-    if (known?.giver === giver) {
-      known.endpoints ??= select(service, giver, [...known.members.values()])
-      return known.endpoints
-    }
-    const endpoints = select(service, giver, [...this.#pods.values()])
-    const members = new Map(endpoints.endpoints.map(({ pod }) => [pod.uid, pod]))
-    this.#sets.set(service, { giver, members, endpoints })
-    return endpoints
-  }
-
-  keepSets(services: ReadonlySet<unknown>): void {
-    for (const service of this.#sets.keys()) if (!services.has(service)) this.#sets.delete(service)
-  }
-
-  /** Of all pods of which it isn't sure, or of all. */
-  drop(isOver: (pod: ServicePod) => boolean, which: 'all' | 'unsure'): void {
-    const uids = which === 'all' ? [...this.#pods.keys()] : [...this.#unsure]
-    for (const uid of uids) {
-      const pod = this.#pods.get(uid)
-      if (pod === undefined || !isOver(pod)) continue
-      this.#pods.delete(uid)
-      this.#unsure.delete(uid)
-      for (const set of this.#sets.values()) if (set.members.delete(uid)) set.endpoints = undefined
-    }
-  }
-}
-
-function isSamePod(a: ServicePod, b: ServicePod): boolean {
-  return (
-    a.pod === b.pod &&
-    a.source === b.source &&
-    a.isReady === b.isReady &&
-    a.isTerminating === b.isTerminating &&
-    a.isOver === b.isOver &&
-    a.ips.join() === b.ips.join()
-  )
 }
 
 /** Whether the change of a pod may change what is behind a Service. */
