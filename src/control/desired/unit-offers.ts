@@ -78,8 +78,8 @@ export class UnitOffers {
     for (const [name, documents] of given) {
       const unit = known.units.get(name)
       // Of thousands one may have changed.
-      const isSame = unit !== undefined && unit.isCopy === isCopy && isSameList(unit.offered, documents)
-      if (!isSame) await this.#offer(known, name, documents, given)
+      if (unit !== undefined && isSameList(unit.offered, documents)) unit.isCopy = isCopy
+      else await this.#offer(known, name, documents, given)
     }
     this.#dropGone(known, given)
   }
@@ -93,10 +93,6 @@ export class UnitOffers {
     const { source } = snapshot
     const unit = units.get(name)
     const isCopy = snapshot.lacksSecrets === true
-    if (unit !== undefined && isSameList(unit.offered, documents)) {
-      unit.isCopy = isCopy
-      return
-    }
     const nowMs = this.#env.clock.wallMs()
     const template = isTemplateUnit({ source, unit: name }) ? documents[0] : undefined
     const writtenWhole = isCopy ? undefined : writtenOf(documents)
