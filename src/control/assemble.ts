@@ -183,7 +183,6 @@ export function assemblePods(wanted: {
     },
     node: assembleNode(ground, pulled, logs, orphans),
   })
-  runtime.onSandbox(() => pods.node.jobs.wake('keep-network'))
   return {
     hostInfo,
     hostName,
@@ -256,18 +255,9 @@ function assembleNode(
 }
 
 /** None where the pods' network is not podd's. */
-function networkJobs({ config, runtime, clock }: Ground): readonly NodeJob[] {
+function networkJobs({ config, runtime }: Ground): readonly NodeJob[] {
   const network = runtime.podNetworkKeeper()
-  if (network === undefined) return []
-  return [
-    podNetworkJob({
-      network,
-      sandboxes: () => runtime.calls['RunPodSandbox'] ?? 0,
-      isMaking: () => runtime.makingSinceMs !== undefined,
-      periodMs: config.syncFrequencyMs,
-      clock,
-    }),
-  ]
+  return network === undefined ? [] : [podNetworkJob(network.check, config.syncFrequencyMs)]
 }
 
 /** What the garbage collection of images reads and removes, and its limits. */

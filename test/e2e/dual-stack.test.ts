@@ -3,11 +3,11 @@ import { isIPv4, isIPv6 } from 'node:net'
 import { expect, it } from 'vitest'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 import { removeNetworkRules } from '../../src/runtime/network/forward-rules.ts'
-import { readSandboxRules } from '../../src/runtime/network/network-rules.ts'
 import { commandOutput } from '../../src/host/run-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { freeSubnet, freeSubnet6 } from '../support/free-subnet.ts'
 import { describePodd } from '../support/podd-rig.ts'
+import { readSandboxRules } from '../support/sandbox-rules.ts'
 import { shellPod } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -48,7 +48,7 @@ describePodd('dual stack', { config: { podCIDR: `${freeSubnet()},${freeSubnet6()
     const rules = async () => {
       const families = ['iptables-save', 'ip6tables-save'].map(async (program) => {
         const found = readSandboxRules(await commandOutput(program, []), places.networkName)
-        return [...new Set([...found].flatMap(([id, own]) => (id === '' ? [] : own)))].toSorted()
+        return [...new Set([...found.values()].flat())].toSorted()
       })
       return Promise.all(families)
     }

@@ -2,11 +2,12 @@ import { spawn } from 'node:child_process'
 import { expect, it } from 'vitest'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 import { hasForwardRules, removeNetworkRules, isMasquerade } from '../../src/runtime/network/forward-rules.ts'
-import { planRepair, readSandboxRules } from '../../src/runtime/network/network-rules.ts'
+import { planRepair } from '../../src/runtime/network/network-rules.ts'
 import { commandOutput } from '../../src/host/run-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { readSandboxRules } from '../support/sandbox-rules.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -92,10 +93,7 @@ describePodd('rules of sandboxes that are gone', { config: { syncFrequency: '1s'
     await podd.untilReady('gone')
     await podd.untilReady('stays')
     const { networkName } = containerdPlaces(podd.rootDir, podd.runDir)
-    const rules = async () => {
-      const found = readSandboxRules(await commandOutput('iptables-save', []), networkName)
-      return new Map([...found].filter(([id]) => id !== ''))
-    }
+    const rules = async () => readSandboxRules(await commandOutput('iptables-save', []), networkName)
     const before = await podd.until('the rules of both', async () => {
       const found = await rules()
       return found.size === 2 && found
@@ -154,27 +152,5 @@ describePodd('the pod network', {}, (rig) => {
     } finally {
       await ip('netns', 'delete', networkName)
     }
-  })
-})
-
-describePodd('a firewall that is reloaded soon after podd has started', {}, (rig) => {
-  it('loses the host ports of pods that podd found running for a moment only', async () => {
-    const podd = rig()
-    const hostPort = await freePort()
-    const script = 'mkdir /tmp/www; echo page > /tmp/www/index.html; httpd -p 8080 -h /tmp/www; say up; stay'
-    podd.drop(
-      'found',
-      shellPod('found', podd.shared, script, { container: { ports: [{ containerPort: 8080, hostPort }] } }),
-    )
-    const { status } = await podd.untilReady('found')
-    const address = `${status.hostIP}:${hostPort}`
-    await podd.until('the page', async () => (await fetchPage(address)) === 'page\n')
-    await podd.restartDaemon()
-    await podd.until('its first look', async () => (await runsOf(podd)) > 0)
-    await removeNetworkRules(containerdPlaces(podd.rootDir, podd.runDir))
-    await expect(fetchPage(address)).rejects.toThrow()
-    // A new sandbox is what podd looks again for.
-    podd.drop('next', shellPod('next', podd.shared, 'say up; stay'))
-    await podd.until('the page again', async () => (await fetchPage(address)) === 'page\n', 20_000 * slowness)
   })
 })

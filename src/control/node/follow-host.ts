@@ -130,59 +130,16 @@ export function nodeAddresses(clock: Clock): () => readonly string[] {
 }
 
 const networkDeadlineMs = 120_000
-/** The usual time from the request of a sandbox until its rules exist. */
-const networkSettleMs = 2000
-/** How long a check waits at most while sandboxes keep being requested. */
-const longestSettleMs = 10_000
 /** The longest delay before a change from outside is noticed. */
 const networkPeriodMs = 30_000
-/**
- * The least pause after a check, as a multiple of its duration but no longer than the period: a firewall with many rules takes
- * long to read.
- */
-const restPerCheck = 20
 
-/**
- * Restores the pods' network where it was changed from outside. Wake it when a sandbox was made: it is checked some time
- * later, as a reload of the firewall would remove rules that no check has seen.
- */
-export function podNetworkJob(options: {
-  readonly network: {
-    /** Resolves with false where nothing could be checked, because containerd does not run. */
-    check(): Promise<boolean>
-  }
-  /** How many calls to make a sandbox have ended so far. */
-  readonly sandboxes: () => number
-  /** Whether some may still be in creation: a check does not see their rules. */
-  readonly isMaking: () => boolean
-  readonly periodMs: number
-  readonly clock: Clock
-}): NodeJob {
-  const { network, sandboxes, isMaking, periodMs, clock } = options
-  /** How many there were at the last check; undefined before it. */
-  let seen: number | undefined
-  let wasMaking = false
-
-  /** A check runs programs and lists sandboxes: many pods that start together need only one, after their start. */
-  async function settle(signal: AbortSignal): Promise<void> {
-    const untilMs = clock.monotonicMs() + longestSettleMs
-    do {
-      seen = sandboxes()
-      await clock.sleep(networkSettleMs, signal)
-    } while (sandboxes() !== seen && clock.monotonicMs() < untilMs)
-  }
-
+/** Restores the pods' network where it was changed from outside. */
+export function podNetworkJob(check: () => Promise<void>, periodMs: number): NodeJob {
   return {
     name: 'keep-network',
     periodMs: Math.min(networkPeriodMs, periodMs),
     deadlineMs: networkDeadlineMs,
     runsAtStart: true,
-    async run(signal) {
-      if (sandboxes() !== seen || wasMaking) await settle(signal)
-      const startMs = clock.monotonicMs()
-      wasMaking = isMaking()
-      if (!(await network.check())) seen = undefined
-      return Math.min(networkPeriodMs, (clock.monotonicMs() - startMs) * restPerCheck)
-    },
+    run: check,
   }
 }

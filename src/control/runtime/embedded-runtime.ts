@@ -17,8 +17,8 @@ import { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
 import { ContainerdEvents } from '../../runtime/events.ts'
 import { findUnreserved, RememberedCniResults, reserveAgain } from '../../runtime/network/cni-results.ts'
 import type { CniResult } from '../../runtime/network/cni-results.ts'
-import { NetworkRules } from '../../runtime/network/network-rules.ts'
-import { describeRepairs, PodBridge } from '../../runtime/network/pod-bridge.ts'
+import { restoreNetworkRules } from '../../runtime/network/network-rules.ts'
+import { describeRepairs, repairBridge } from '../../runtime/network/pod-bridge.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 
 export interface RuntimeEnv {
@@ -118,8 +118,6 @@ export function createPodNetworkKeeper(
 ) {
   const { bridgeName, networkName } = embedded.places
   const results = new RememberedCniResults(networkName, clock)
-  const rules = new NetworkRules(embedded.places)
-  const bridge = new PodBridge(embedded.places)
 
   function tell(reason: string, message: string, rules: readonly string[] = []): void {
     events.recordNode({ type: 'Warning', reason, message })
@@ -139,27 +137,28 @@ export function createPodNetworkKeeper(
       )
   }
 
-  /** Restores what is missing of the pods' network, for the current sandboxes. Resolves with whether containerd runs. */
-  async function check(): Promise<boolean> {
+  /** Restores what is missing of the pods' network, for the current sandboxes. */
+  async function check(): Promise<void> {
     const { state } = embedded
-    if (state.kind !== 'running') return false
+    if (state.kind !== 'running') return
     const ready = await listReady()
-    const remembered = ready.size === 0 ? [] : await results.read()
+    if (ready.size === 0) return
+    const remembered = await results.read()
     await restoreReservations(ready, remembered)
-    const repairs = await bridge.check(ready, remembered)
+    const repairs = await repairBridge(embedded.places, ready, remembered)
     if (repairs.length > 0)
       tell(
         'PodNetworkRestored',
         `The pod network was changed from outside podd, and podd has restored it. It found: ${describeRepairs(bridgeName, repairs)}`,
       )
-    const restored = await rules.check(state.running.podCidrs, listReady, remembered)
+    const { podCidrs } = state.running
+    const restored = await restoreNetworkRules(embedded.places, podCidrs, listReady, remembered)
     if (restored.length > 0)
       tell(
         'FirewallRulesRestored',
         'Firewall rules of the pod network were removed from outside podd, and podd has restored them',
         restored,
       )
-    return true
   }
 
   return {

@@ -71,7 +71,6 @@ export class RuntimeAccess {
   #name = 'containerd'
   #version: string | undefined
   #keeper: PodNetworkKeeper | undefined
-  readonly #onSandbox = new Set<() => void>()
   /** How often the embedded containerd was started or adopted. */
   #starts = 0
 
@@ -106,7 +105,6 @@ export class RuntimeAccess {
         this.#calls.set(method, counted)
         counted.durations.observe(durationMs / 1000)
         if (!ok) counted.errors += 1
-        if (method === 'RunPodSandbox') for (const listener of this.#onSandbox) listener()
       },
     })
     this.connection = this.#client.connection
@@ -293,11 +291,6 @@ export class RuntimeAccess {
     })
     await Promise.all([watching, this.#embedded.supervise(signal)])
     stop()
-  }
-
-  /** Calls back when a call to make a sandbox has ended: it has added firewall rules. */
-  onSandbox(listener: () => void): void {
-    this.#onSandbox.add(listener)
   }
 
   /** Keeps the pods' network; undefined where podd doesn't own it. */

@@ -18,46 +18,12 @@ import {
 } from './forward-rules.ts'
 import type { Firewall } from './forward-rules.ts'
 
-/** The rules of the table `nat` that sandboxes need, by the sandbox's id; shared ones under ''. */
-export type SandboxRules = ReadonlyMap<string, readonly string[]>
-
-/**
- * Reads the rules that the CNI plugins made for this network from the output of iptables-save: masquerading and host
- * ports, with each container's own chains, and the shared rules.
- */
-export function readSandboxRules(saved: string, networkName: string): SandboxRules {
-  const rules = tableOf(saved, 'nat')?.rules ?? []
-  const found = new Map<string, string[]>()
-  const add = (id: string, more: readonly string[]): void => {
-    found.set(id, [...(found.get(id) ?? []), ...more])
-  }
-  const ofChains = Map.groupBy(rules, chainOf)
-  for (const rule of rules) {
-    const id = sandboxOf(rule, networkName)
-    if (id === undefined) {
-      if (isShared(rule)) add('', [rule])
-      continue
-    }
-    const chain = jumpTarget(rule) ?? ''
-    const own = containerChain.test(chain) ? (ofChains.get(chain) ?? []) : []
-    add(id, [...own, rule])
-  }
-  return found
-}
-
 /** The plugins' comment: `name: "podd" id: "0123…"`. */
 export function sandboxOf(rule: string, networkName: string): string | undefined {
   const named = `name: \\"${networkName}\\" id: \\"`
   const start = rule.indexOf(named)
   if (start < 0) return undefined
   return /^[0-9a-f]+/u.exec(rule.slice(start + named.length))?.[0]
-}
-
-/** The shared rules: the jumps to the shared chains, and the rules of these chains. */
-function isShared(rule: string): boolean {
-  if (rule.includes(' id: \\"')) return false
-  const isOwn = containerChain.test(chainOf(rule))
-  return !isOwn && (sharedChains.includes(chainOf(rule)) || sharedChains.includes(jumpTarget(rule) ?? ''))
 }
 
 /**
@@ -91,126 +57,53 @@ function isPluginChain(chain: string): boolean {
 }
 
 /**
- * The rules of the running pods: remembered while they exist, and restored when something else removed them, such as a
- * reload of a firewall.
+ * Restores the rules of the pods' network that something else removed, such as a reload of a firewall. While none are missing
+ * this takes one program for each address family.
+ *
+ * @param podCidrs the pods' subnets
+ * @param listReady the ids of the sandboxes that are ready, which are listed after the rules: a sandbox that is being stopped
+ * loses its own rightly
+ * @param results libcni's cached results, which say what rules a sandbox has
+ * @returns the restored rules
  */
-export class NetworkRules {
-  readonly #places: ContainerdPlaces
-  readonly #known = new Map<Firewall, SandboxRules>()
-  /** Whether a sandbox was ready at the last check. */
-  #hasReady = false
-
-  constructor(places: ContainerdPlaces) {
-    this.#places = places
-  }
-
-  /**
-   * Restores missing rules. While none are missing this takes one program and one list for each address family; while
-   * no sandbox is ready it takes none, except for the first time after some were.
-   *
-   * @param podCidrs the pods' subnets
-   * @param listReady the ids of the sandboxes that are ready; called again before anything is restored, as a sandbox
-   * that is being stopped loses its rules rightly
-   * @param results libcni's cached results, from which rules that were lost before any check are derived
-   * @returns the restored rules
-   */
-  async check(
-    podCidrs: readonly string[],
-    listReady: () => Promise<ReadonlySet<string>>,
-    results: readonly CniResult[],
-  ): Promise<readonly string[]> {
-    const repaired: string[] = []
-    if (!this.#hasReady && (await listReady()).size === 0) return repaired
-    let isAnyReady = false
-    const closed: Firewall[] = []
-    for (const firewall of selectFirewalls(podCidrs)) {
-      const save = findExecutable(`${firewall}-save`)
-      const restore = findExecutable(`${firewall}-restore`)
-      if (save === undefined || restore === undefined) continue
-      const look = () => this.#look(firewall, save, podCidrs, listReady, results)
-      let found = await look()
-      // The output may date from the middle of a plugin's change: a rule has to be missing twice.
-      if (found !== undefined && found.script !== '') found = (await look()) ?? found
-      if (found === undefined) continue
-      isAnyReady ||= found.ready.size > 0
-      if (!found.isOpen) closed.push(firewall)
-      if (found.script === '') continue
-      await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: found.script })
-      repaired.push(...found.script.split('\n').filter((line) => line.startsWith('-A ')))
-      // As iptables prints them, so that they are recognised from now on.
-      const after = await runCommand(save, [])
-      if (after.exitCode === 0) this.#remember(firewall, after.stdout, found.ready)
+export async function restoreNetworkRules(
+  places: ContainerdPlaces,
+  podCidrs: readonly string[],
+  listReady: () => Promise<ReadonlySet<string>>,
+  results: readonly CniResult[],
+): Promise<readonly string[]> {
+  const restored: string[] = []
+  const closed: Firewall[] = []
+  for (const firewall of selectFirewalls(podCidrs)) {
+    const save = findExecutable(`${firewall}-save`)
+    const restore = findExecutable(`${firewall}-restore`)
+    if (save === undefined || restore === undefined) continue
+    const look = async () => {
+      // All tables at once: a program for each costs more than the additional output.
+      const { exitCode, stdout } = await runCommand(save, [])
+      if (exitCode !== 0) return undefined
+      const ready = await listReady()
+      const ofReady = results.filter(({ sandboxId }) => ready.has(sandboxId))
+      const present = tableOf(stdout, 'nat')?.rules ?? []
+      const wanted = [
+        ...ofReady.flatMap((result) => deriveSandboxRules(result, firewall, present)),
+        ...missingMasquerade(present, places, firewall, podCidrs),
+      ]
+      return { isOpen: hasForwardRules(stdout, places), script: planRepair(stdout, wanted) }
     }
-    this.#hasReady = isAnyReady
-    // Last: there are filter tables, made by nft, that iptables can't change.
-    for (const firewall of closed)
-      if (await ensureForwardRules(this.#places, firewall)) repaired.push(`${firewall} FORWARD`)
-    return repaired
+    let found = await look()
+    // The output may date from the middle of a plugin's change: a rule has to be missing twice.
+    if (found !== undefined && found.script !== '') found = (await look()) ?? found
+    if (found === undefined) continue
+    if (!found.isOpen) closed.push(firewall)
+    if (found.script === '') continue
+    await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: found.script })
+    restored.push(...found.script.split('\n').filter((line) => line.startsWith('-A ')))
   }
-
-  /** The missing rules; undefined where the firewall can't be read. */
-  async #look(
-    firewall: Firewall,
-    save: string,
-    podCidrs: readonly string[],
-    listReady: () => Promise<ReadonlySet<string>>,
-    results: readonly CniResult[],
-  ): Promise<
-    { readonly ready: ReadonlySet<string>; readonly isOpen: boolean; readonly script: string } | undefined
-  > {
-    // All tables at once: a program for each costs more than the additional output.
-    const { exitCode, stdout } = await runCommand(save, [])
-    if (exitCode !== 0) return undefined
-    const ready = await listReady()
-    const lost = ready.size === 0 ? [] : this.#missingMasquerade(firewall, stdout, podCidrs)
-    const wanted = [...this.#rulesOfSandboxes(firewall, stdout, ready, results), ...lost]
-    return { ready, isOpen: hasForwardRules(stdout, this.#places), script: planRepair(stdout, wanted) }
-  }
-
-  /** The rules in `nat` that sandboxes had or should have, with the shared ones where some need them. */
-  #rulesOfSandboxes(
-    firewall: Firewall,
-    saved: string,
-    ready: ReadonlySet<string>,
-    results: readonly CniResult[],
-  ): readonly string[] {
-    const known = this.#remember(firewall, saved, ready)
-    const shared = known.get('') ?? []
-    const own = [...known].flatMap(([id, rules]) => (id === '' ? [] : rules))
-    const derived = results
-      .filter(
-        ({ networkName, sandboxId }) => networkName === this.#places.networkName && ready.has(sandboxId),
-      )
-      .flatMap((result) =>
-        deriveSandboxRules(result, firewall, [...(known.get(result.sandboxId) ?? []), ...shared]),
-      )
-    // A derived chain replaces whatever remains of it.
-    const rewritten = new Set(
-      derived.map((rule) => chainOf(rule)).filter((chain) => containerChain.test(chain)),
-    )
-    const kept = own.filter((rule) => !rewritten.has(chainOf(rule)))
-    const needsShared = own.some((rule) => sharedChains.includes(chainOf(rule)))
-    return [...kept, ...derived, ...(needsShared ? shared : [])]
-  }
-
-  #missingMasquerade(firewall: Firewall, saved: string, podCidrs: readonly string[]): readonly string[] {
-    return missingMasquerade(tableOf(saved, 'nat')?.rules ?? [], this.#places, firewall, podCidrs)
-  }
-
-  /** The rules read replace the known ones, unless some are missing; sandboxes that are gone are forgotten. */
-  #remember(firewall: Firewall, saved: string, ready: ReadonlySet<string>): SandboxRules {
-    const present = readSandboxRules(saved, this.#places.networkName)
-    const before = this.#known.get(firewall) ?? new Map<string, readonly string[]>()
-    const known = new Map<string, readonly string[]>()
-    for (const id of new Set(['', ...ready])) {
-      const now = present.get(id) ?? []
-      const then = before.get(id) ?? []
-      const rules = then.every((rule) => now.includes(rule)) ? now : then
-      if (rules.length > 0) known.set(id, rules)
-    }
-    this.#known.set(firewall, known)
-    return known
-  }
+  // Last: there are filter tables, made by nft, that iptables can't change.
+  for (const firewall of closed)
+    if (await ensureForwardRules(places, firewall)) restored.push(`${firewall} FORWARD`)
+  return restored
 }
 
 /** Adds the rules for the traffic of pods. Pods may work without them, so a failure is only logged. */
@@ -259,9 +152,8 @@ const sharedRules: readonly string[] = [
 
 /**
  * The rules of the table `nat` that a ready sandbox needs and that are not among `known`, as the portmap plugin would
- * have made them of libcni's cached results: for rules that were lost before podd has read them. Empty where every port
- * has its rules; `forward-rules.ts` has those that masquerade all pods. `known` holds its own rules and the shared
- * ones, as iptables-save prints them, without `-A`. The chain of a sandbox is returned as a whole.
+ * have made them of libcni's cached results. Empty where every port has its rules; `forward-rules.ts` has those that
+ * masquerade all pods. `known` holds what iptables-save prints, without `-A`. The chain of a sandbox is returned as a whole.
  */
 export function deriveSandboxRules(
   result: CniResult,
@@ -278,13 +170,15 @@ export function deriveSandboxRules(
   // `fillDnatRules` of `plugins/meta/portmap/portmap.go`.
   const chain = chains.hostPorts
   const isServed = ({ protocol, hostPort }: PortMapping): boolean =>
-    has(
-      known,
-      chain,
-      (rule) =>
-        jumpTarget(rule) === 'DNAT' &&
-        rule.includes(` -p ${protocol} `) &&
-        rule.includes(` --dport ${hostPort} `),
+    ['DNAT', 'CNI-HOSTPORT-SETMARK'].every((target) =>
+      has(
+        known,
+        chain,
+        (rule) =>
+          jumpTarget(rule) === target &&
+          rule.includes(` -p ${protocol} `) &&
+          rule.includes(` --dport ${hostPort} `),
+      ),
     ) &&
     has(known, 'CNI-HOSTPORT-DNAT', (rule) => jumpTarget(rule) === chain && rule.includes(` -p ${protocol} `))
   const own = ports.every(isServed)

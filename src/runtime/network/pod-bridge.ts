@@ -70,55 +70,49 @@ export async function findBridgeFaults(places: BridgePlaces): Promise<readonly B
   return planBridgeRepair(places.bridgeName, wish, readBridgeState(places.bridgeName, wish.ports))
 }
 
-/** Keeps the bridge of the pods' network, which other programs may remove, take down or strip of its addresses. */
-export class PodBridge {
-  readonly #places: BridgePlaces
+/**
+ * Repairs the bridge of the pods' network for these sandboxes, as other programs may remove it, take it down or strip it of
+ * its addresses. Returns the repairs.
+ * @param results what libcni remembers
+ * @throws HostCommandError, the system's error
+ */
+export async function repairBridge(
+  places: BridgePlaces,
+  ready: ReadonlySet<string>,
+  results: readonly CniResult[],
+): Promise<readonly BridgeRepair[]> {
+  const { bridgeName } = places
+  const wish = bridgeWish(places, results, ready)
+  const repairs = planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports))
+  for (const repair of repairs) await applyRepair(bridgeName, repair)
+  return repairs
+}
 
-  constructor(places: BridgePlaces) {
-    this.#places = places
-  }
-
-  /**
-   * Repairs the bridge for these sandboxes, and returns the repairs.
-   * @param results what libcni remembers
-   * @throws HostCommandError, the system's error
-   */
-  async check(ready: ReadonlySet<string>, results: readonly CniResult[]): Promise<readonly BridgeRepair[]> {
-    if (ready.size === 0) return []
-    const { bridgeName } = this.#places
-    const wish = bridgeWish(this.#places, results, ready)
-    const repairs = planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports))
-    for (const repair of repairs) await this.#apply(repair)
-    return repairs
-  }
-
-  async #apply(repair: BridgeRepair): Promise<void> {
-    const { bridgeName } = this.#places
-    switch (repair.kind) {
-      case 'make-bridge': {
-        const address = repair.mac === undefined ? [] : ['address', repair.mac]
-        await commandOutput('ip', ['link', 'add', 'name', bridgeName, ...address, 'type', 'bridge'])
-        write(`${settings}/ipv6/conf/${bridgeName}/accept_ra`, '0')
-        return
-      }
-      case 'raise-bridge':
-        return void (await commandOutput('ip', ['link', 'set', 'dev', bridgeName, 'up']))
-      case 'add-address': {
-        const how = repair.address.includes(':') ? ['nodad'] : ['broadcast', '+']
-        await commandOutput('ip', ['address', 'replace', repair.address, 'dev', bridgeName, ...how])
-        return
-      }
-      case 'attach':
-        await commandOutput('ip', ['link', 'set', 'dev', repair.port, 'up', 'master', bridgeName])
-        // A pod reaches itself through its own host port.
-        write(`${devices}/${repair.port}/brport/hairpin_mode`, '1')
-        return
-      case 'route-localnet':
-        return write(`${settings}/ipv4/conf/${bridgeName}/route_localnet`, '1')
-      case 'forward': {
-        const setting = repair.family === 'ipv4' ? 'ipv4/ip_forward' : 'ipv6/conf/all/forwarding'
-        return write(`${settings}/${setting}`, '1')
-      }
+async function applyRepair(bridgeName: string, repair: BridgeRepair): Promise<void> {
+  switch (repair.kind) {
+    case 'make-bridge': {
+      const address = repair.mac === undefined ? [] : ['address', repair.mac]
+      await commandOutput('ip', ['link', 'add', 'name', bridgeName, ...address, 'type', 'bridge'])
+      write(`${settings}/ipv6/conf/${bridgeName}/accept_ra`, '0')
+      return
+    }
+    case 'raise-bridge':
+      return void (await commandOutput('ip', ['link', 'set', 'dev', bridgeName, 'up']))
+    case 'add-address': {
+      const how = repair.address.includes(':') ? ['nodad'] : ['broadcast', '+']
+      await commandOutput('ip', ['address', 'replace', repair.address, 'dev', bridgeName, ...how])
+      return
+    }
+    case 'attach':
+      await commandOutput('ip', ['link', 'set', 'dev', repair.port, 'up', 'master', bridgeName])
+      // A pod reaches itself through its own host port.
+      write(`${devices}/${repair.port}/brport/hairpin_mode`, '1')
+      return
+    case 'route-localnet':
+      return write(`${settings}/ipv4/conf/${bridgeName}/route_localnet`, '1')
+    case 'forward': {
+      const setting = repair.family === 'ipv4' ? 'ipv4/ip_forward' : 'ipv6/conf/all/forwarding'
+      return write(`${settings}/${setting}`, '1')
     }
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
 import type { CniResult } from '../../../src/runtime/network/cni-results.ts'
-import { NetworkRules } from '../../../src/runtime/network/network-rules.ts'
+import { deriveSandboxRules, restoreNetworkRules } from '../../../src/runtime/network/network-rules.ts'
 
 const places = containerdPlaces('/var/lib/podd', '/run/podd')
 const ready = () => Promise.resolve(new Set(['ab12']))
@@ -14,14 +14,25 @@ const openRules = [
   '-A FORWARD -i podd0 -j ACCEPT',
   '-A FORWARD -o podd0 -m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j ACCEPT',
 ]
-const chain = 'CNI-0123456789abcdef01234567'
 const masquerading = {
   iptables:
     '-A POSTROUTING -s 10.86.0.0/24 ! -d 224.0.0.0/4 ! -o podd0 -m comment --comment "podd0 pods 10.86.0.0/24" -j MASQUERADE',
   ip6tables:
     '-A POSTROUTING -s fd00:86::/64 ! -d ff00::/8 ! -o podd0 -m comment --comment "podd0 pods fd00:86::/64" -j MASQUERADE',
 }
-const sandboxRule = `-A POSTROUTING -s 10.86.0.5/32 -m comment --comment "name: \\"podd\\" id: \\"ab12\\"" -j ${chain}`
+/** Of a sandbox with a port of the host. */
+const result: CniResult = {
+  path: '',
+  sandboxId: 'ab12',
+  networkName: places.networkName,
+  hostInterfaces: [],
+  namespaces: [],
+  macs: new Map(),
+  gateways: [],
+  addresses: ['10.86.0.5/24'],
+  portMappings: [{ hostPort: 80, containerPort: 8080, protocol: 'tcp', hostIp: '' }],
+}
+const sandboxRules = deriveSandboxRules(result, 'iptables', []).map((rule) => `-A ${rule}`)
 
 /** All of iptables: writes down how it is called, keeps the rules in a file, and does as much as podd asks of it. */
 const script = `#!/bin/sh
@@ -93,7 +104,7 @@ class FakeFirewall {
   }
 }
 
-describe('NetworkRules', () => {
+describe('restoreNetworkRules', () => {
   const path = process.env['PATH']
   let directory = ''
   let firewall: FakeFirewall
@@ -110,109 +121,71 @@ describe('NetworkRules', () => {
     await rm(directory, { recursive: true, force: true })
   })
 
+  const restore = (podCidrs = both, list = ready) => restoreNetworkRules(places, podCidrs, list, [result])
+  const ipv4 = ['10.86.0.0/24']
+
   it('lets traffic through again where a reload took these rules alone, in each family', async () => {
-    const rules = new NetworkRules(places)
-    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
-    await firewall.write('ip6tables', openRules, [masquerading.ip6tables])
-    expect(await rules.check(both, ready, [])).toEqual([])
-    await firewall.write('iptables', [], [masquerading.iptables, sandboxRule])
+    await firewall.write('iptables', [], [masquerading.iptables, ...sandboxRules])
     await firewall.write('ip6tables', openRules.slice(1), [masquerading.ip6tables])
-    expect(await rules.check(both, ready, [])).toEqual(['iptables FORWARD', 'ip6tables FORWARD'])
+    expect(await restore()).toEqual(['iptables FORWARD', 'ip6tables FORWARD'])
     expect(await firewall.forward('iptables')).toEqual(openRules)
     expect(await firewall.forward('ip6tables')).toEqual(openRules)
-    expect(await rules.check(both, ready, [])).toEqual([])
+    expect(await restore()).toEqual([])
   })
 
   it.each([
-    ['IPv4', ['10.86.0.0/24'], ['iptables-save']],
+    ['IPv4', ipv4, ['iptables-save']],
     ['IPv6', ['fd00:86::/64'], ['ip6tables-save']],
     ['both', both, ['iptables-save', 'ip6tables-save']],
   ])('starts one program for each family of %s while nothing is missing', async (_, podCidrs, expected) => {
-    const rules = new NetworkRules(places)
-    await rules.check(podCidrs, ready, [])
-    await firewall.calls()
-    expect(await rules.check(podCidrs, ready, [])).toEqual([])
+    await firewall.write('iptables', openRules, [masquerading.iptables, ...sandboxRules])
+    await firewall.write('ip6tables', openRules, [masquerading.ip6tables])
+    expect(await restore(podCidrs)).toEqual([])
     expect(await firewall.calls()).toEqual(expected)
   })
 
   it('masquerades pods again where a reload took that alone, in each family', async () => {
-    const rules = new NetworkRules(places)
-    for (const name of ['iptables', 'ip6tables'] as const)
-      await firewall.write(name, openRules, [masquerading[name]])
-    expect(await rules.check(both, ready, [])).toEqual([])
+    await firewall.write('iptables', openRules, [masquerading.iptables, ...sandboxRules])
     await firewall.write('ip6tables', openRules, [])
-    expect(await rules.check(both, ready, [])).toEqual([masquerading.ip6tables])
+    expect(await restore()).toEqual([masquerading.ip6tables])
     expect(await firewall.restored()).toBe(`*nat\n${masquerading.ip6tables}\nCOMMIT\n`)
   })
 
   it('puts nothing back that is missing at one look alone, as in the middle of a plugin’s change', async () => {
-    const rules = new NetworkRules(places)
-    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
-    await rules.check(['10.86.0.0/24'], ready, [])
+    await firewall.write('iptables', openRules, [masquerading.iptables, ...sandboxRules])
     await firewall.printOnce('iptables', [], [])
-    expect(await rules.check(['10.86.0.0/24'], ready, [])).toEqual([])
+    expect(await restore(ipv4)).toEqual([])
     expect((await firewall.calls()).filter((call) => call.includes('restore'))).toEqual([])
     await firewall.write('iptables', openRules, [])
-    expect(await rules.check(['10.86.0.0/24'], ready, [])).toEqual(
-      [masquerading.iptables, sandboxRule].toReversed(),
-    )
+    expect(await restore(ipv4)).toEqual([...sandboxRules, masquerading.iptables])
   })
 
   it('puts nothing back of a sandbox that ends between two looks', async () => {
-    const rules = new NetworkRules(places)
-    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
-    await rules.check(['10.86.0.0/24'], ready, [])
     await firewall.write('iptables', openRules, [masquerading.iptables])
     const lists = [['ab12'], []]
-    const list = () => Promise.resolve(new Set(lists.shift()))
-    expect(await rules.check(['10.86.0.0/24'], list, [])).toEqual([])
-  })
-
-  it('leaves the firewall alone while no sandbox is ready', async () => {
-    expect(await new NetworkRules(places).check(both, () => Promise.resolve(new Set()), [])).toEqual([])
-    expect(await firewall.calls()).toEqual([])
+    expect(await restore(ipv4, () => Promise.resolve(new Set(lists.shift())))).toEqual([])
   })
 
   it('puts back what a sandbox lost though the filter table cannot be changed', async () => {
-    const rules = new NetworkRules(places)
-    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
-    await rules.check(['10.86.0.0/24'], ready, [])
     await firewall.write('iptables', [], [])
     await writeFile(join(directory, 'iptables'), '#!/bin/sh\nexit 1\n')
-    await expect(rules.check(['10.86.0.0/24'], ready, [])).rejects.toThrow('FORWARD')
-    expect(await firewall.restored()).toContain(sandboxRule)
+    await expect(restore(ipv4)).rejects.toThrow('FORWARD')
+    for (const rule of sandboxRules) expect(await firewall.restored()).toContain(rule)
   })
 
-  it('makes the rules of a sandbox that lost them before any check, and knows them from then on', async () => {
-    const result: CniResult = {
-      path: '',
-      sandboxId: 'ab12',
-      networkName: places.networkName,
-      hostInterfaces: [],
-      namespaces: [],
-      macs: new Map(),
-      gateways: [],
-      addresses: ['10.86.0.5/24'],
-      portMappings: [{ hostPort: 80, containerPort: 8080, protocol: 'tcp', hostIp: '' }],
-    }
+  it('makes the rules of sandboxes that are ready, and of no others', async () => {
     const gone: CniResult = { ...result, sandboxId: 'cd34', addresses: ['10.86.0.6/24'] }
-    const others: CniResult = { ...result, networkName: 'bridge', addresses: ['10.86.0.7/24'] }
-    const rules = new NetworkRules(places)
     await firewall.write('iptables', openRules, [])
-    const told = await rules.check(['10.86.0.0/24'], ready, [gone, result, others])
+    await restoreNetworkRules(places, ipv4, ready, [gone, result])
     const restored = await firewall.restored()
     expect(restored).toContain('DNAT --to-destination 10.86.0.5:8080')
-    expect(restored).toContain(masquerading.iptables)
-    expect(restored).not.toMatch(/10\.86\.0\.[67]/u)
-    const made = restored.split('\n').filter((line) => line.startsWith('-A '))
-    expect(told).toEqual(made)
-    await firewall.write('iptables', openRules, made)
-    expect(await rules.check(['10.86.0.0/24'], ready, [result])).toEqual([])
-    await firewall.write(
-      'iptables',
-      openRules,
-      made.filter((rule) => !rule.includes('DNAT --to')),
-    )
-    expect(await rules.check(['10.86.0.0/24'], ready, [result])).not.toEqual([])
+    expect(restored).not.toContain('10.86.0.6')
+  })
+
+  it('makes all rules of a sandbox again that has lost one', async () => {
+    const left = sandboxRules.filter((rule) => !rule.includes('DNAT --to'))
+    await firewall.write('iptables', openRules, [masquerading.iptables, ...left])
+    const own = sandboxRules.filter((rule) => rule.startsWith('-A CNI-DN-'))
+    expect(await restore(ipv4)).toEqual(own)
   })
 })

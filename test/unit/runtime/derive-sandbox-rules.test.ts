@@ -61,6 +61,11 @@ describe('deriveSandboxRules', () => {
       whole.filter((rule) => !rule.startsWith(hostPorts)),
       ipv4.hostPorts,
     ],
+    [
+      'what the pod sends to its own port is not masqueraded',
+      whole.filter((rule) => !(rule.startsWith(hostPorts) && rule.endsWith('SETMARK'))),
+      ipv4.hostPorts,
+    ],
     ['nothing leads to the host ports', whole.filter((rule) => !rule.includes('multiport')), ipv4.hostPorts],
     ...shared.map((lost): [string, readonly string[], readonly string[]] => [
       `the shared rule of ${lost.split(' ')[0] ?? ''} is gone: ${lost.split(' -j ')[1] ?? ''}`,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { planRepair, readSandboxRules } from '../../../src/runtime/network/network-rules.ts'
+import { planRepair } from '../../../src/runtime/network/network-rules.ts'
 
 const own = 'CNI-0123456789abcdef01234567'
 const port = 'CNI-DN-fedcba9876543210fedcb'
@@ -36,21 +36,6 @@ function saved(chains: readonly string[], rules: readonly string[]): string {
 
 const chains = [own, port, foreign, 'CNI-HOSTPORT-DNAT', 'CNI-HOSTPORT-MASQ']
 const all = [...shared, ...masquerade, ...hostPort]
-
-describe('readSandboxRules', () => {
-  it('tells whose a rule is, with the chains of its own', () => {
-    expect(readSandboxRules(saved(chains, [...all, ...others]), 'podd')).toEqual(
-      new Map([
-        ['', shared],
-        ['ab12', [...masquerade, ...hostPort]],
-      ]),
-    )
-  })
-
-  it('finds none where there are none', () => {
-    expect(readSandboxRules(saved([], others.slice(2)), 'podd').size).toBe(0)
-  })
-})
 
 describe('planRepair', () => {
   it('has nothing to do where all is there', () => {
