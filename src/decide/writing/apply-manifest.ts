@@ -9,7 +9,7 @@ import {
   sameData,
 } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
-import { keyValue, mergeKeyOf, strategicMerge } from './patch.ts'
+import { keyValue, mergeKeyOf, PatchError, strategicMerge } from './patch.ts'
 import type { ListKeys } from './patch.ts'
 import { metadataOf } from './prepare-object.ts'
 
@@ -41,11 +41,13 @@ interface Owner {
  * The result of a server-side apply: the manifest merged into the object, without fields that the same manager applied
  * before and now omits (`structured-merge-diff/v6/merge/update.go`, Updater.Apply). Fields written before the first
  * apply have no owner.
+ * @throws PatchError
  */
 export function applyManifest(
   current: JsonObject,
   { applied, manager, force, time }: Apply,
 ): { readonly object: JsonObject; readonly conflicts: readonly ApplyConflict[] } {
+  refuseTwins(applied, [])
   const wanted = fieldsOf(applied)
   const owners = ownersOf(current)
   const isOwn = (owner: Owner): boolean => owner.applies && owner.manager === manager
@@ -80,6 +82,23 @@ export function applyManifest(
   const metadata = metadataOf(object)
   const shared = manager === 'kubectl' ? withLastApplied(metadata, applied) : metadata
   return { object: { ...object, metadata: { ...shared, managedFields: [own, ...left] } }, conflicts: [] }
+}
+
+/** Throws PatchError where an item of a list stands twice: only one of them would be kept. */
+function refuseTwins(value: Json, at: ManagedPath): void {
+  for (const [field, below] of Object.entries(objectOrEmpty(value))) {
+    const here = [...at, `f:${field}`]
+    refuseTwins(below, here)
+    const items = listOrEmpty(below)
+    const seen = new Set<string>()
+    for (const item of items) {
+      const step = stepOf(item, appliedKeys(field, items))
+      if (step === undefined) continue
+      if (seen.has(step)) throw new PatchError(`${formatManagedPath([...here, step])} stands twice`)
+      seen.add(step)
+      refuseTwins(item, [...here, step])
+    }
+  }
 }
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
@@ -168,15 +187,20 @@ function fieldsOfValue(key: string, value: Json): JsonObject {
   if (keys.length === 0) return {}
   return Object.fromEntries(
     items.flatMap((item) => {
-      if (!isJsonObject(item)) return []
-      const id = keys.flatMap((each) => {
-        const part = keyValue(item, each)
-        return part === undefined ? [] : [[each, part] as const]
-      })
-      if (id.length < keys.length) return []
-      return [[`k:${JSON.stringify(Object.fromEntries(id))}`, { '.': {}, ...fieldsOfObject(item) }]]
+      const step = stepOf(item, keys)
+      return step === undefined ? [] : [[step, { '.': {}, ...fieldsOfObject(objectOrEmpty(item)) }]]
     }),
   )
+}
+
+/** The step to an item of a list; undefined where it lacks a key, or the list has none. */
+function stepOf(item: Json, keys: readonly string[]): string | undefined {
+  if (!isJsonObject(item) || keys.length === 0) return undefined
+  const id = keys.flatMap((key) => {
+    const part = keyValue(item, key)
+    return part === undefined ? [] : [[key, part] as const]
+  })
+  return id.length < keys.length ? undefined : `k:${JSON.stringify(Object.fromEntries(id))}`
 }
 
 /** The paths of a set, without those that have others below them. */

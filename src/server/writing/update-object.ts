@@ -45,7 +45,7 @@ export function updateObject(
     const asWritten = withoutDerived(kept.manifest, shown, wanted)
     const scoped = scope === 'object' ? asWritten : { ...kept.manifest, spec: asWritten['spec'] ?? null }
     const updated = prepareUpdate(kept.manifest, scoped)
-    const prepared = updater === undefined ? updated : trackUpdate(kept.manifest, updated, updater)
+    const prepared = updater === undefined ? updated : trackUpdate(plain(shown), updated, updater)
     const more = judgeUpdate(kept.manifest, prepared, scope)
     const { manifest, warnings } = checkObject(kind, prepared, options, more)
     const read = (): ResourceObject | undefined => findByUid(reader, kept.uid)

@@ -2,7 +2,7 @@ import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../../src/base/json.ts'
-import { isJsonObject } from '../../../src/base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../../src/base/json.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { ApiObjects } from '../../../src/sources/written/api-objects.ts'
@@ -624,6 +624,48 @@ describe('server-side apply', () => {
       code: 422,
       body: { message: 'an item of the patch lacks name, by which the list is merged' },
     })
+  })
+
+  it('refuses an item that stands twice, of which one would be lost', async () => {
+    await using rig = await startWritingRig()
+    const containers = [
+      { name: 'main', image: 'web:1' },
+      { name: 'main', image: 'log:1' },
+    ]
+    expect(
+      await rig.ask('PATCH', `${pods}/p?fieldManager=ann`, pod('p', { containers }), type),
+    ).toMatchObject({
+      code: 422,
+      body: { reason: 'Invalid', message: '.spec.containers[name="main"] stands twice' },
+    })
+    expect(await rig.ask('GET', `${pods}/p`)).toMatchObject({ code: 404 })
+  })
+
+  it('gives nobody the defaults that another write sends back', async () => {
+    await using rig = await startWritingRig()
+    const place = '/apis/apps/v1/namespaces/default/deployments/web'
+    const labels = { app: 'web' }
+    const deployment = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'web' },
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'web:1' }] } },
+      },
+    }
+    await rig.ask('PATCH', `${place}?fieldManager=ann`, deployment, type)
+    const read = (): JsonObject | undefined =>
+      rig.objects.get({ kind: 'Deployment', namespace: 'default', name: 'web' })?.manifest
+    const strategy = { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: '25%', maxSurge: '25%' } }
+    const spec = { ...objectOrEmpty(read()?.['spec']), strategy }
+    rig.deployments.put(JSON.parse(JSON.stringify({ ...read(), spec })))
+    const replicas = { spec: { replicas: 2 } }
+    await rig.ask('PATCH', `${place}/scale?fieldManager=ben`, replicas, 'application/merge-patch+json')
+    const [, ben] = listOrEmpty(jsonAt(read(), 'metadata', 'managedFields'))
+    expect(ben).toMatchObject({ manager: 'ben' })
+    expect(jsonAt(ben, 'fieldsV1')).toEqual({ 'f:spec': { 'f:replicas': {} } })
   })
 })
 
