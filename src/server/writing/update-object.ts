@@ -7,6 +7,7 @@ import type { Updater } from '../../decide/writing/apply-manifest.ts'
 import { isOwnCondition, isReleased, judgeUpdate } from '../../decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
 import { isOwnAnnotation, metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
+import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import { objectNotFound } from '../requests/api-error.ts'
 import type { WrittenObject } from '../requests/readers.ts'
 import { checkObject } from './create-object.ts'
@@ -14,7 +15,10 @@ import type { Written } from './create-object.ts'
 import { conflict, findByUid, findShown, findWritten, plain, refuseOther } from './written-kind.ts'
 import type { Target, WriteOptions, WrittenKind } from './written-kind.ts'
 
-/** Fields of a spec that podd itself sets, by kind: a client that sends them back doesn't change them. */
+/**
+ * Fields of a spec that podd itself sets, by kind: a client that sends them back doesn't change them. Of a workload these are
+ * all that its manifest leaves out.
+ */
 const derivedFields: Readonly<Record<string, readonly string[]>> = {
   Pod: ['nodeName', 'priority', 'overhead'],
   PersistentVolumeClaim: ['volumeName', 'storageClassName', 'volumeMode'],
@@ -151,7 +155,7 @@ function toldOf(found: Json, told: readonly Json[]): Json {
 function withoutDerived(before: JsonObject, shown: ResourceObject, wanted: JsonObject): JsonObject {
   const [kept, seen, spec] = [before['spec'], plain(shown)['spec'], wanted['spec']]
   if (!isJsonObject(kept) || !isJsonObject(seen) || !isJsonObject(spec)) return wanted
-  const found = derivedFields[shown.kind] ?? []
+  const found = isWorkloadKind(shown.kind) ? Object.keys(seen) : (derivedFields[shown.kind] ?? [])
   const derived = found.filter((key) => kept[key] === undefined && sameData(spec[key], seen[key]))
   const own = Object.entries(spec).filter(([key]) => !derived.some((field) => field === key))
   return { ...wanted, spec: Object.fromEntries(own) }

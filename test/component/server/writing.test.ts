@@ -5,6 +5,8 @@ import type { Json, JsonObject } from '../../../src/base/json.ts'
 import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../../src/base/json.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import { showWorkload } from '../../../src/decide/workloads/workload-status.ts'
+import { isObjectDocument } from '../../../src/pod/objects/document.ts'
 import { ApiObjects } from '../../../src/sources/written/api-objects.ts'
 import type { ApiAnswer } from '../../support/call-api.ts'
 import { podObject } from '../../support/pod-objects.ts'
@@ -234,6 +236,64 @@ describe('changing', () => {
     expect(metadataOf(same)['resourceVersion']).toBe(metadataOf(changed)['resourceVersion'])
     expect(await rig.ask('PUT', `${configMaps}/b`, configMap('b', {}))).toMatchObject({ code: 404 })
   })
+
+  it.each([
+    ['StatefulSet', 'apps/v1', 'statefulsets', { serviceName: 'w' }, { replicas: 2 }],
+    ['Job', 'batch/v1', 'jobs', { suspend: true }, { suspend: false }],
+    ['Deployment', 'apps/v1', 'deployments', {}, { paused: true }],
+    ['CronJob', 'batch/v1', 'cronjobs', { schedule: '0 0 * * *' }, { suspend: true }],
+  ] as const)(
+    'takes a patch and a PUT of a %s that leaves out what it is shown with',
+    async (kind, apiVersion, resource, given, change) => {
+      await using rig = await startWritingRig()
+      const list = `/apis/${apiVersion}/namespaces/default/${resource}`
+      const isBatch = apiVersion === 'batch/v1'
+      const template = {
+        metadata: { labels: { app: 'w' } },
+        spec: {
+          ...(isBatch && { restartPolicy: 'Never' }),
+          containers: [{ name: 'main', image: 'web:1' }],
+        },
+      }
+      const spec: JsonObject =
+        kind === 'CronJob'
+          ? { ...given, jobTemplate: { spec: { template } } }
+          : { ...given, template, ...(!isBatch && { selector: { matchLabels: { app: 'w' } } }) }
+      const made = await rig.ask('POST', list, { apiVersion, kind, metadata: { name: 'w' }, spec })
+      expect(made.code).toBe(201)
+      const show = (): void => {
+        const [kept] = rig.objects.list(kind)
+        if (kept?.document === undefined || !isObjectDocument(kept.document)) throw new Error('none is kept')
+        const { uid, document } = kept
+        const shown = showWorkload(document, {
+          metadata: { ...document.kept?.metadata, name: 'w', namespace: 'default', uid, annotations: {} },
+          targets: [],
+          pods: [],
+          job: undefined,
+          cronJob: undefined,
+          activeJobs: [],
+          nowMs: 0,
+        })
+        if (shown !== undefined) rig.shown[resource].put(uid, shown)
+      }
+      show()
+      const patched = await rig.ask('PATCH', `${list}/w`, { spec: change }, 'application/merge-patch+json')
+      expect(patched).toMatchObject({ code: 200 })
+      const kept = (): Json | undefined => rig.objects.list(kind)[0]?.manifest['spec']
+      const before = metadataOf(made)
+      expect(kept()).toEqual({ ...objectOrEmpty(made.body['spec']), ...change })
+      show()
+      const read = await rig.ask('GET', `${list}/w`)
+      const labelled = { ...read.body, metadata: { ...metadataOf(read), labels: { a: 'b' } } }
+      expect(await rig.ask('PUT', `${list}/w`, labelled)).toMatchObject({ code: 200 })
+      expect(kept()).toEqual({ ...objectOrEmpty(made.body['spec']), ...change })
+      expect(before['generation']).toBe(1)
+      expect(rig.objects.list(kind)[0]?.manifest['metadata']).toMatchObject({
+        generation: 2,
+        labels: { a: 'b' },
+      })
+    },
+  )
 
   it('takes a pod as it is shown, and refuses what may not change', async () => {
     await using rig = await startWritingRig()
