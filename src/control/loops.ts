@@ -149,6 +149,7 @@ export function createLoops(system: SystemEnv) {
     events,
     batch: { file: system.batchFile, report: createStateReport(events, logger) },
     isRuntimeKnown: () => state.isListed && knowledge.runtimeProblem === undefined,
+    failureOf: (source, document) => gate.failureOf(source, document),
     onChange: (source) => post({ kind: 'update', source }),
   })
   const snapshots = new SourceSnapshots(rules, objects, workers, endedByDown)

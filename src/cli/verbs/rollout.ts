@@ -302,6 +302,15 @@ async function waitForRollout(
   let told: string | undefined
   const isDone = (object: WorkloadObject): boolean => {
     const rest = explainRest(object)
+    const failure = rest === undefined ? undefined : failureOf(object)
+    if (failure !== undefined)
+      throw new PoddError(
+        'WAIT_FAILED',
+        `${kind.singular} "${name}" exceeded its progress deadline: ${failure}`,
+        {
+          hint: '`podd history` names its unit, and `podd history UNIT` has the last log lines.',
+        },
+      )
     if (rest !== undefined && rest !== told) notify(`Waiting for ${kind.singular} "${name}": ${rest}`)
     told = rest
     return rest === undefined
@@ -331,6 +340,14 @@ async function waitForRollout(
   }
   signal.throwIfAborted()
   throw tooLate()
+}
+
+/** Why a Deployment's rollout is not waited for any longer; undefined where it is. */
+function failureOf({ status }: WorkloadObject): string | undefined {
+  const failed = objectsAt(status, 'conditions').find(
+    ({ type, reason }) => type === 'Progressing' && reason === 'ProgressDeadlineExceeded',
+  )
+  return failed && textAt(failed, 'message')
 }
 
 /** What a rollout still waits for; undefined where it is done (kubectl `polymorphichelpers/rollout_status.go`, 1.36). */

@@ -309,6 +309,7 @@ export class UnitVerdicts {
       setRecord(unit, noteHealthy(unit.record, active, images))
       logger.debug({ path, revision: active }, 'the revision is healthy')
       this.showHeldBack()
+      this.#workloads.noteVerdict(unit.record.source)
       if (isActive) return this.end(unit)
       unit.isUnsaved = true
       this.#units.saveSoon()
@@ -358,6 +359,7 @@ export class UnitVerdicts {
             'a revision failed, and stays',
           )
         this.showHeldBack()
+        this.#workloads.noteVerdict(record.source)
         return
       }
       this.end(unit)
@@ -391,6 +393,7 @@ export class UnitVerdicts {
       if (unit.changes !== changes || this.#units.hasStopped) return
       setRecord(unit, next)
       this.showHeldBack()
+      this.#workloads.noteVerdict(record.source)
       if (isKnown || !this.isShown(unit)) return
       this.#tellLate(failures)
       logger.warn(

@@ -10,10 +10,10 @@ import {
   problemOf,
   stateOfRecord,
 } from '../../decide/updates/describe-unit.ts'
-import { replaceUnits } from '../../decide/updates/unit-content.ts'
+import { replaceUnits, unitOf } from '../../decide/updates/unit-content.ts'
 import { fallbackOf, resumeOnRequest, revisionOf, rollBackTo } from '../../decide/updates/unit-revisions.ts'
 import type { KeptRevision, UnitRecord } from '../../decide/updates/unit-revisions.ts'
-import type { PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
+import type { ObjectDocument, PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { upToDateCondition } from '../../pod/state/status.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
@@ -142,6 +142,14 @@ export class UpdateGate {
       (each) => each.pod === key && each.container === name && each.image === image,
     )
     return { imageId: ran?.id }
+  }
+
+  /** Why the revision in effect of the unit that gives this document failed; undefined where it did not. */
+  failureOf(source: SourceName, document: ObjectDocument): string | undefined {
+    const unit = unitOf({ source }, document)
+    const record = unit === undefined ? undefined : this.#units.find({ source, unit })?.record
+    const revision = record && revisionOf(record, record.active)
+    return revision?.verdict === 'failed' ? revision.failure?.message : undefined
   }
 
   /** Something about pods changed of which their statuses don't tell. */

@@ -53,6 +53,8 @@ interface WorkloadEnv {
   readonly batch: { readonly file: SmallFile; readonly report: StateReport }
   /** What the API shows of them. */
   readonly shown: Pick<ShownResources, 'deployments' | 'statefulsets' | 'daemonsets' | 'jobs' | 'cronjobs'>
+  /** Why the revision in effect that has this document failed; undefined where it did not. */
+  readonly failureOf: (source: SourceName, document: ObjectDocument) => string | undefined
   /** Workloads of this source are to have other pods than before. */
   readonly onChange: (source: SourceName) => void
 }
@@ -263,6 +265,11 @@ export class Workloads {
     )
   }
 
+  /** A revision of this source was found healthy, or to have failed. */
+  noteVerdict(source: SourceName): void {
+    this.#ask(source)
+  }
+
   /** A pod reached another stage. */
   noteStage({ state }: PodWorker): void {
     if (state.record.owner !== undefined) this.#ask(state.record.source)
@@ -368,6 +375,7 @@ export class Workloads {
           },
           cronJob,
           activeJobs,
+          failure: this.#env.failureOf(source, document),
           nowMs,
         })
         if (shownObject !== undefined && job?.isExpired !== true)

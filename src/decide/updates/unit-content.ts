@@ -26,7 +26,10 @@ export interface UnitName {
  * API, or a workload whose pods run on. Undefined for other objects of the API: how they do is known by the pods that use
  * them alone, and what a Job does is done.
  */
-function unitOf({ source }: Pick<SourceSnapshot, 'source'>, document: SourceDocument): string | undefined {
+export function unitOf(
+  { source }: Pick<SourceSnapshot, 'source'>,
+  document: SourceDocument,
+): string | undefined {
   if (isPodDocument(document)) return unitOfOrigin(source, document.place.path, podKey(document.pod.metadata))
   const { object, place } = document
   return unitOfOrigin(source, place.path, isReplicaKind(object.kind) ? keyOfObject(object) : undefined)

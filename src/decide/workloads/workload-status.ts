@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import type { CronJob, JobSpec } from '../../pod/objects/workload-kinds.ts'
 import { digestText } from '../../pod/values/hash.ts'
-import { isReplicaDocument, maxUnavailable } from './replica-pods.ts'
+import { isReplicaDocument } from './replica-pods.ts'
 import type { ReplicaDocument, WorkloadPod } from './replica-pods.ts'
 import type { CronRecord } from './run-cron-job.ts'
 import { activeOf } from './run-job.ts'
@@ -22,6 +22,8 @@ export interface WorkloadFacts {
   readonly cronJob: CronRecord | undefined
   /** Names of the Jobs of a CronJob that have not ended. */
   readonly activeJobs: readonly string[]
+  /** Why the revision in effect that has it failed; undefined where none did. */
+  readonly failure?: string | undefined
   readonly nowMs: number
 }
 
@@ -88,7 +90,10 @@ function jobDefaults({
 }
 
 /** `pkg/controller/deployment/sync.go` calculateStatus and its like, 1.36. */
-function replicaStatus(document: ReplicaDocument, { targets, pods, nowMs }: WorkloadFacts): JsonObject {
+function replicaStatus(
+  document: ReplicaDocument,
+  { targets, pods, failure, nowMs }: WorkloadFacts,
+): JsonObject {
   const { object } = document
   const minReadyMs = object.spec.minReadySeconds * 1000
   const wantedOf = new Map(targets.map((target) => [target.pod.metadata.name, target.manifest]))
@@ -128,7 +133,7 @@ function replicaStatus(document: ReplicaDocument, { targets, pods, nowMs }: Work
       currentRevision: isNew ? updateRevision : `${object.metadata.name}-before`,
     }
   }
-  const isEnough = available >= wanted - maxUnavailable(object)
+  const isEnough = available >= wanted - maxMissing(document, wanted)
   return {
     ...counts,
     unavailableReplicas: Math.max(0, wanted - available),
@@ -139,25 +144,58 @@ function replicaStatus(document: ReplicaDocument, { targets, pods, nowMs }: Work
         reason: isEnough ? 'MinimumReplicasAvailable' : 'MinimumReplicasUnavailable',
         message: `Deployment ${isEnough ? 'has' : 'does not have'} minimum availability.`,
       },
-      { type: 'Progressing', ...progressOf(isUndone, isDone) },
+      {
+        type: 'Progressing',
+        ...progressOf({ isUndone, isDone, failure, isPaused: object.spec.paused }),
+      },
     ],
   }
 }
 
-function progressOf(isUndone: boolean, isDone: boolean): JsonObject {
+/**
+ * How many pods of a Deployment may be missing while it counts as available (`pkg/controller/deployment/util`, MaxUnavailable and
+ * ResolveFenceposts, 1.36). A rollout here takes one at least, as it adds none: meanwhile it may be less than available.
+ */
+function maxMissing({ object, manifest }: ReplicaDocument, wanted: number): number {
+  if (object.kind !== 'Deployment' || object.spec.strategy?.type === 'Recreate') return 0
+  const update = jsonAt(manifest, 'spec', 'strategy', 'rollingUpdate')
+  const countOf = (field: string, round: (count: number) => number): number => {
+    const share = jsonAt(update, field) ?? '25%'
+    if (typeof share === 'number') return share
+    return typeof share === 'string' ? round((wanted * Number.parseInt(share, 10)) / 100) : 0
+  }
+  const missing = countOf('maxUnavailable', Math.floor)
+  const added = countOf('maxSurge', Math.ceil)
+  return Math.min(missing === 0 && added === 0 ? 1 : missing, wanted)
+}
+
+/** `pkg/controller/deployment/progress.go` and `sync.go` (checkPausedConditions), 1.36. */
+function progressOf({
+  isUndone,
+  isDone,
+  failure,
+  isPaused,
+}: {
+  readonly isUndone: boolean
+  readonly isDone: boolean
+  readonly failure: string | undefined
+  readonly isPaused: boolean
+}): JsonObject {
   if (isUndone)
     return {
       status: 'False',
       reason: 'ProgressDeadlineExceeded',
       message: 'The newest template failed, or was not wanted: pods run by an earlier one.',
     }
-  return isDone
-    ? {
-        status: 'True',
-        reason: 'NewReplicaSetAvailable',
-        message: 'All pods are of the newest template and available.',
-      }
-    : { status: 'True', reason: 'ReplicaSetUpdated', message: 'Pods are being made or replaced.' }
+  if (isPaused) return { status: 'Unknown', reason: 'DeploymentPaused', message: 'Deployment is paused' }
+  if (isDone)
+    return {
+      status: 'True',
+      reason: 'NewReplicaSetAvailable',
+      message: 'All pods are of the newest template and available.',
+    }
+  if (failure !== undefined) return { status: 'False', reason: 'ProgressDeadlineExceeded', message: failure }
+  return { status: 'True', reason: 'ReplicaSetUpdated', message: 'Pods are being made or replaced.' }
 }
 
 /** Whether its pods are made by an earlier template than the one that was written over the API. */

@@ -40,6 +40,26 @@ describe('podd rollout status', () => {
     })
   })
 
+  it('fails as soon as its template has failed, and says why', async () => {
+    const failed = {
+      type: 'Progressing',
+      status: 'False',
+      reason: 'ProgressDeadlineExceeded',
+      message: 'pod default/web-0 is not Ready 8 s after its change',
+    }
+    const counts = { replicas: 2, updatedReplicas: 2, availableReplicas: 1 }
+    rig.deployments.put(deployment(counts))
+    const waiting = podd('rollout status deploy/web')
+    await expect.poll(() => rig.deployments.subscriptions).toBe(1)
+    rig.deployments.put(deployment({ ...counts, conditions: [failed] }))
+    expect(await waiting).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(
+        'deployment "web" exceeded its progress deadline: pod default/web-0 is not Ready 8 s after its change',
+      ),
+    })
+  })
+
   it('fails when the time is over', async () => {
     rig.deployments.put(deployment({ replicas: 2, updatedReplicas: 2, availableReplicas: 1 }))
     expect(await podd('rollout status deploy/web --timeout 1ms')).toMatchObject({

@@ -309,6 +309,10 @@ describe('a Deployment that was written over the API', () => {
     await write(written('httpdd'))
     await rig.clock.advance(90_000)
     expect(commands()).toEqual({ 'web-1': 'httpd' })
+    const failed = { status: 'False', reason: 'ProgressDeadlineExceeded' }
+    expect(shown()).toMatchObject({
+      status: { conditions: [{}, { ...failed, message: expect.stringContaining('default/web-0') }] },
+    })
     const back = rig.system.gate.rollBack('api', unit, undefined)
     await rig.clock.advance(40_000)
     expect(await back).toBe(1)

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { listOrEmpty } from '../../../../src/base/json.ts'
 import type { JsonObject } from '../../../../src/base/json.ts'
 import { WorkloadTargets } from '../../../../src/decide/workloads/replica-pods.ts'
 import type { WorkloadPod } from '../../../../src/decide/workloads/replica-pods.ts'
@@ -96,7 +97,7 @@ describe('the status of a Deployment', () => {
         ['new', 'unready'],
       ],
       [2, 1, 1, 2, 1],
-      true,
+      false,
       false,
     ],
     [
@@ -116,7 +117,7 @@ describe('the status of a Deployment', () => {
         ['new', 'leaving'],
       ],
       [1, 1, 1, 1, 1],
-      true,
+      false,
       false,
     ],
     [
@@ -164,6 +165,57 @@ describe('the status of a Deployment', () => {
     const available = (given: WorkloadPod, change: JsonObject = {}) =>
       show('Deployment', { ...spec, ...change }, { targets, pods: [given] })?.status['availableReplicas']
     expect([available(pod()), available(pod(), { minReadySeconds: 0 })]).toEqual([0, 1])
+  })
+
+  /** Source: pkg/controller/deployment/util/deployment_util_test.go (TestMaxUnavailable), 1.36. */
+  it.each<[string, number, JsonObject, number, boolean]>([
+    ['the only one is missing', 1, {}, 1, false],
+    ['the only one is missing, and nothing but a share is said', 1, { maxUnavailable: '50%' }, 1, false],
+    ['the only one is missing, and may be', 1, { maxUnavailable: 1 }, 1, true],
+    ['one of two is missing', 2, {}, 1, false],
+    ['one of two is missing, and none may be added', 2, { maxUnavailable: '25%', maxSurge: 0 }, 1, true],
+    ['one of four is missing', 4, {}, 1, true],
+    ['two of four are missing', 4, {}, 2, false],
+    ['all are missing, and may be', 2, { maxUnavailable: '100%' }, 2, true],
+    ['more may be missing than are wanted', 2, { maxUnavailable: 5 }, 2, true],
+    ['none may be missing, and one is', 4, { maxUnavailable: 0 }, 1, false],
+  ])(
+    'is available by its own strategy alone, where %s',
+    (_what, wanted, rollingUpdate, missing, isAvailable) => {
+      const pods = Array.from({ length: wanted }, (_, at): Pod => ['new', at < missing ? 'unready' : 0])
+      expect(replicas('Deployment', wanted, pods, { strategy: { rollingUpdate } })).toMatchObject({
+        conditions: [{ type: 'Available', status: isAvailable ? 'True' : 'False' }, {}],
+      })
+    },
+  )
+
+  it('is not available where one of its pods is missing and it says Recreate', () => {
+    const pods = Array.from({ length: 8 }, (_, at): Pod => ['new', at < 1 ? 'unready' : 0])
+    const strategy = { strategy: { type: 'Recreate' } }
+    expect(replicas('Deployment', 8, pods, strategy)).toMatchObject({
+      conditions: [{ type: 'Available', status: 'False' }, {}],
+    })
+  })
+
+  it('says of a paused one that it is paused, and of one whose template failed why, unless its pods are available after all', () => {
+    const progress = (change: JsonObject, pods: readonly WorkloadPod[]) => {
+      const { spec, targets } = newPods({ replicas: 1, ...change })
+      const { status } = show('Deployment', spec, { targets, pods, failure: 'web-0 crashes' }) ?? {}
+      return listOrEmpty(status?.['conditions'])[1]
+    }
+    const pod: WorkloadPod = {
+      name: 'web-0',
+      manifest: newPods({ replicas: 1 }).targets[0]?.manifest ?? {},
+      state: 'ready',
+      readySinceMs: 0,
+    }
+    expect(progress({ paused: true }, [pod])).toMatchObject({ status: 'Unknown', reason: 'DeploymentPaused' })
+    expect(progress({}, [pod])).toMatchObject({ status: 'True', reason: 'NewReplicaSetAvailable' })
+    expect(progress({}, [{ ...pod, state: 'unready' }])).toMatchObject({
+      status: 'False',
+      reason: 'ProgressDeadlineExceeded',
+      message: 'web-0 crashes',
+    })
   })
 
   it('says that it has enough where no more are missing than may', () => {
