@@ -1,6 +1,6 @@
 /**
- * What docs/GUIDE.md and the README's terminal tell a reader to type, typed: each block runs on a podd and a real
- * containerd, in the order of the page.
+ * What docs/GUIDE.md and the README tell a reader to type, typed: each block runs on a podd and a real containerd, in the
+ * order of the page.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -46,6 +46,7 @@ class Reader {
       writeFileSync(join(bin, name), `#!/bin/sh\n${lines}\n`, { mode: 0o755 })
     program('podd', `exec ${poddProgram()} "$@"`)
     const asked = join(reader.#home, 'restart')
+    program('sudo', 'exec "$@"')
     program('kubectl', `exec ${fetchKubectl('forky')} "$@"`)
     // `podd down` asks systemd, too.
     const restart = `[ "$*" = 'restart podd' ] || exit 1; touch ${asked}; while [ -e ${asked} ]; do sleep 0.1; done`
@@ -164,6 +165,34 @@ function listBlocks(page: string): readonly Block[] {
   }))
 }
 
+/** Does what blocks of a page say: writes the files, and types the commands, in the order of the page. */
+async function follow(reader: Reader, page: string, blocks: readonly Block[]): Promise<void> {
+  for (const { line, language, text } of blocks) {
+    if (language === 'sh' || language === 'console') {
+      const lines =
+        language === 'sh' ? text : Array.from(text.matchAll(/^\$ (.*)$/gmu), ([, typed]) => typed).join('\n')
+      const { code, stdout, stderr } = await reader.type(lines)
+      if (code !== 0) throw new Error(`${page}:${line} exited with ${code}\n${stdout}${stderr}`)
+    } else if (language === 'yaml') {
+      const [, path] = /^# (\S+\.yaml)$/mu.exec(text) ?? []
+      if (path === undefined) throw new Error(`${page}:${line} doesn't name its file`)
+      reader.write(path, text)
+    }
+  }
+}
+
+describePodd('the second pod of the README', {}, (rig) => {
+  it('runs by what the README says', async () => {
+    const reader = await Reader.arrive(rig())
+    const [, after = ''] = readFileSync(join(root, 'README.md'), 'utf8').split('\n## A second pod\n')
+    const [section = ''] = after.split('\n## ')
+    const blocks = listBlocks(section)
+    expect(blocks.map(({ language }) => language)).toEqual(['yaml', 'console'])
+    await follow(reader, 'README.md, A second pod', blocks)
+    await rig().untilReady('second')
+  })
+})
+
 describePodd('docs/GUIDE.md', {}, (rig) => {
   it(
     'says what works, from the first pod to the last',
@@ -178,17 +207,11 @@ describePodd('docs/GUIDE.md', {}, (rig) => {
       // A registry, a registry, and install.sh.
       expect(untried).toHaveLength(3)
       expect(blocks.length).toBeGreaterThan(25)
-      for (const block of blocks.filter((one) => !isUntried(one))) {
-        if (block.language === 'sh') {
-          const { code, stdout, stderr } = await reader.type(block.text)
-          if (code !== 0)
-            throw new Error(`docs/GUIDE.md:${block.line} exited with ${code}\n${stdout}${stderr}`)
-        } else if (block.language === 'yaml') {
-          const [, path] = /^# (\S+\.yaml)$/mu.exec(block.text) ?? []
-          if (path === undefined) throw new Error(`docs/GUIDE.md:${block.line} doesn't name its file`)
-          reader.write(path, block.text)
-        }
-      }
+      await follow(
+        reader,
+        'docs/GUIDE.md',
+        blocks.filter((one) => !isUntried(one)),
+      )
     },
   )
 })

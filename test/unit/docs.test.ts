@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, matchesGlob } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { globalFlags } from '../../src/cli/help.ts'
+import { verbs } from '../../src/cli/verbs.ts'
 import { listOptions } from '../../src/config/options.ts'
 import { isPodDocument } from '../../src/pod/objects/document.ts'
 import { decodeDocuments } from '../../src/pod/decode/decode-documents.ts'
@@ -19,7 +21,9 @@ const suites = new Set(
 const pages = [
   ...readdirSync('.').filter((name) => name.endsWith('.md')),
   'proto/README.md',
-  ...readdirSync('docs').flatMap((name) => (name.endsWith('.md') ? `docs/${name}` : [])),
+  ...['docs', 'docs/notes'].flatMap((directory) =>
+    readdirSync(directory).flatMap((name) => (name.endsWith('.md') ? `${directory}/${name}` : [])),
+  ),
 ]
 const manifests = readdirSync('manifests').map((name) => `manifests/${name}`)
 
@@ -190,6 +194,13 @@ test('the README says all that it says in at most 900 words', () => {
   expect(read('README.md').trim().split(/\s+/u).length).toBeLessThanOrEqual(900)
 })
 
+test('what people wrote in README, docs and CHANGELOG has at most 25,000 words', () => {
+  const isGenerated = (page: string): boolean =>
+    /\/(?:CONFORMANCE|ERRORS|OPTIONS|SUPPORT|VALIDATION|README)\.md$|^docs\/notes\//.test(page)
+  const text = pages.filter((page) => !isGenerated(page)).map((page) => read(page))
+  expect(text.join(' ').trim().split(/\s+/u).length).toBeLessThanOrEqual(25_000)
+})
+
 test('the README opens with the two commands', () => {
   const [opening = ''] = read('README.md').split('\n## ')
   expect(opening).toContain('sudo ./install.sh')
@@ -205,6 +216,88 @@ test.each(['docs/GUIDE.md', 'docs/FAQ.md', 'README.md'])(
     expect(decoded.flatMap(({ problems }) => problems)).toEqual([])
   },
 )
+
+/**
+ * Blocks of commands of other pages than docs/GUIDE.md, whose blocks test/e2e/guide.test.ts runs: by their first line, the test
+ * that runs the block or does the same.
+ */
+const commandBlocks: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'README.md': {
+    'sudo ./install.sh': 'test/e2e/install.test.ts',
+    '$ curl http://127.0.0.1:8080/': 'test/e2e/guide.test.ts',
+    '$ sudo apt install ./podd_VERSION_amd64.deb': 'test/vm/packages.ts',
+    '$ sudo podd apply -f second.yaml --wait': 'test/e2e/guide.test.ts',
+  },
+  'CONTRIBUTING.md': {
+    // It is how the machine that runs the tests came to its checkout.
+    'git clone … podd && cd podd': 'test/check.sh',
+    // A rig starts each podd with these flags, in directories of its own.
+    'sudo npx podd run --root-dir /tmp/p/root --run-dir /tmp/p/run --pod-manifest-path /tmp/p/pods --cgroup-root /try':
+      'test/support/podd-rig.ts',
+  },
+  'docs/SOURCES.md': {
+    // Those here ask for a password on a terminal, and lead to another host.
+    'minisign -G': 'test/e2e/trust.test.ts',
+  },
+}
+
+test('each block of commands is run by a test', () => {
+  const found = pages
+    .filter((page) => page !== 'docs/GUIDE.md')
+    .flatMap((page) => {
+      const blocks = [...read(page).matchAll(/^```(?:sh|console|bash|shell)\n(.*)$/gm)]
+      return blocks.map(([, first = '']) => `${page}: ${first.split(/ {2,}[#(]/)[0]?.trim()}`)
+    })
+  const expected = Object.entries(commandBlocks).flatMap(([page, blocks]) =>
+    Object.keys(blocks).map((first) => `${page}: ${first}`),
+  )
+  expect(found.toSorted()).toEqual(expected.toSorted())
+  const proofs = Object.values(commandBlocks).flatMap((blocks) => Object.values(blocks))
+  expect(proofs.filter((path) => !existsSync(path))).toEqual([])
+})
+
+/** Calls of podd that a page shows, in its text or in blocks, without `podd` and what a shell makes of the rest. */
+function callsIn(page: string): readonly string[] {
+  const text = read(page)
+  const inline = Array.from(text.matchAll(/`podd ((?:[^`\n]|\n(?!\n))+)`/g), ([, call = '']) => call)
+  const blocks = Array.from(text.matchAll(/^```(?:sh|console)\n(.*?)^```$/gms), ([, lines = '']) => lines)
+  const typed = Array.from(
+    blocks.join('').matchAll(/^(?:\$ )?(?:sudo )?podd (.+)$/gm),
+    ([, call = '']) => call,
+  )
+  return [...inline, ...typed].map(
+    (call) => call.replaceAll(/\s+/g, ' ').split(/ (?:[|>&]|2>|#|--(?= ))/)[0] ?? '',
+  )
+}
+
+/** What is wrong with a call's verb or flags; undefined where nothing is. */
+async function faultOf(call: string): Promise<string | undefined> {
+  const [word = '', ...words] = call.split(' ')
+  if (word === 'VERB' || word.startsWith('-')) return undefined
+  const entry = verbs.find(({ name, aliases = [] }) => name === word || aliases.includes(word))
+  if (entry === undefined) return `podd ${call}: no such verb`
+  const verb = await entry.load()
+  const action = verb.actions?.find(({ name }) => name === words[0])?.verb
+  const known = [...globalFlags, ...verb.flags, ...(action?.flags ?? [])]
+  const used = words.flatMap(
+    (each) => /^-(?:-([a-z][a-z-]*)|([A-Za-z])\b)/.exec(each.replace(/^\[/, ''))?.slice(1, 3) ?? [],
+  )
+  const unknown = used.filter(
+    (flag) => flag !== undefined && !known.some(({ name, short }) => flag === name || flag === short),
+  )
+  return unknown.length === 0 ? undefined : `podd ${call}: no flag ${unknown.join(', ')}`
+}
+
+test('calls of podd in pages are found, and what is wrong with them', async () => {
+  expect(pages.flatMap((page) => callsIn(page)).length).toBeGreaterThan(150)
+  expect(await faultOf('gett pods')).toBe('podd gett pods: no such verb')
+  expect(await faultOf('get pods --wid')).toBe('podd get pods --wid: no flag wid')
+})
+
+test.each(pages)('%s shows calls of podd whose verbs and flags there are', async (page) => {
+  const faults = await Promise.all(callsIn(page).map((call) => faultOf(call)))
+  expect(faults.filter((fault) => fault !== undefined)).toEqual([])
+})
 
 describe('the example manifests', () => {
   test.each(manifests)('%s is a valid pod without warnings', async (path) => {
