@@ -166,7 +166,13 @@ export function kernelHostname({ hostname, domain }: PodHostname, asFqdn: boolea
   )
 }
 
-/** A pod's /etc/hosts, as `kubelet_pods.go`, managedHostsFileContent (1.36) has it. */
+/** The domain that a cluster's DNS has unless it is told another; names of Services end with it. */
+const clusterDomain = 'cluster.local'
+
+/**
+ * A pod's /etc/hosts, as `kubelet_pods.go`, managedHostsFileContent (1.36) has it. A pod with a subdomain finds itself by all
+ * that the others call it, before it is ready, too; the canonical name is the one that it has in a cluster.
+ */
 export function podHostsFile(input: {
   /** The pod's addresses, the primary one first. */
   readonly ips: readonly string[]
@@ -176,7 +182,8 @@ export function podHostsFile(input: {
   readonly services: string
 }): string {
   const { hostname, domain } = input.hostname
-  const names = domain === '' ? hostname : `${hostname}.${domain}\t${hostname}`
+  const own = `${hostname}.${domain}`
+  const names = domain === '' ? hostname : `${own}.${clusterDomain}\t${own}\t${hostname}`
   const lines = ['# Kubernetes-managed hosts file.', ...builtIn, ...input.ips.map((ip) => `${ip}\t${names}`)]
   return `${lines.join('\n')}\n${aliasLines(input.aliases)}${input.services}`
 }

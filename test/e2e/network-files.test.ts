@@ -46,7 +46,9 @@ describePodd('names and consoles', {}, (rig) => {
       await podd.untilLine('names', / done$/u)
       const [hosts = '', resolv = ''] = podd.lines('names-seen').join('\n').split('\n---\n')
       expect(hosts.split('\n')[0]).toBe('front')
-      expect(hosts).toContain(`${pod.status.podIP}\tfront.line-3.default.svc\tfront`)
+      expect(hosts).toContain(
+        `${pod.status.podIP}\tfront.line-3.default.svc.cluster.local\tfront.line-3.default.svc\tfront`,
+      )
       expect(hosts).toContain('# Entries added by HostAliases.\n192.0.2.9\tplc\tplc.plant')
       expect(resolv.split('\n').sort()).toEqual([
         'nameserver 192.0.2.53',

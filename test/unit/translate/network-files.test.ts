@@ -188,8 +188,8 @@ describe('the hosts file', () => {
         'fe00::0\tip6-mcastprefix',
         'fe00::1\tip6-allnodes',
         'fe00::2\tip6-allrouters',
-        '10.1.0.2\tweb.db.default.svc\tweb',
-        'fd00::2\tweb.db.default.svc\tweb',
+        '10.1.0.2\tweb.db.default.svc.cluster.local\tweb.db.default.svc\tweb',
+        'fd00::2\tweb.db.default.svc.cluster.local\tweb.db.default.svc\tweb',
         '',
         '# Entries added by HostAliases.',
         '192.0.2.5\tprinter\tprinter.lan',
@@ -200,6 +200,15 @@ describe('the hosts file', () => {
         '',
       ].join('\n'),
     )
+  })
+
+  it('has no line that is longer than musl reads, whatever the names', () => {
+    const label = 'a'.repeat(63)
+    const ips = ['fd00:1111:2222:3333:4444:5555:6666:7777']
+    const hostname = { hostname: label, domain: `${label}.${label}.svc` }
+    const lines = podHostsFile({ ips, hostname, aliases: [], services: '' }).split('\n')
+    expect(lines.filter((line) => line.length > 511)).toEqual([])
+    expect(lines.at(-2)).toContain(`${label}.${label}.${label}.svc.cluster.local`)
   })
 
   it('ends with the address where the pod has no aliases', () => {
