@@ -125,6 +125,7 @@ export function createLoops(system: SystemEnv) {
   const knowledge = new RuntimeKnowledge(system.runtime, state, clock, logger, {
     onLearnt: () => post({ kind: 'features' }),
     onReadiness: () => post({ kind: 'readiness' }),
+    isOwnRuntime: system.onRuntimeSilence !== undefined,
   })
   const watch = new RuntimeWatch({
     clock,

@@ -222,11 +222,13 @@ export function readRuntimeProblem(status: cri.StatusResponse): string | undefin
 }
 
 /** Why the runtime takes none with a network of their own, and what to do about it. */
-export function readNetworkProblem(status: cri.StatusResponse): string | undefined {
+export function readNetworkProblem(status: cri.StatusResponse, isOwnRuntime: boolean): string | undefined {
   const problem = conditionProblem(status, 'NetworkReady')
-  return problem === undefined
-    ? undefined
-    : `container runtime network not ready: ${problem}. ${cniHint(readCniPlaces(status.info))}`
+  if (problem === undefined) return undefined
+  const hint = isOwnRuntime
+    ? 'podd checks the config of its own containerd every half a minute, and writes it again where it is gone.'
+    : cniHint(readCniPlaces(status.info))
+  return `container runtime network not ready: ${problem}. ${hint}`
 }
 
 function conditionProblem({ status }: cri.StatusResponse, wanted: string): string | undefined {

@@ -19,6 +19,7 @@ import { findUnreserved, RememberedCniResults, reserveAgain } from '../../runtim
 import type { CniResult } from '../../runtime/network/cni-results.ts'
 import { restoreNetworkRules } from '../../runtime/network/network-rules.ts'
 import { describeRepairs, repairBridge } from '../../runtime/network/pod-bridge.ts'
+import { restorePodNetwork } from '../../runtime/network/pod-network.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 
 export interface RuntimeEnv {
@@ -137,10 +138,22 @@ export function createPodNetworkKeeper(
       )
   }
 
+  async function restoreConfig(subnets: readonly string[]): Promise<void> {
+    const restored = await restorePodNetwork(embedded.places, subnets)
+    if (restored === undefined) return
+    tell(
+      'PodNetworkRestored',
+      `The config of the pod network, ${embedded.places.conflistPath}, was removed or changed, and podd has written it again`,
+    )
+    // It watches the directory that was there when it started.
+    if (restored === 'directory') await embedded.restart('the directory of its network config was removed')
+  }
+
   /** Restores what is missing of the pods' network, for the current sandboxes. */
   async function check(): Promise<void> {
     const { state } = embedded
     if (state.kind !== 'running') return
+    await restoreConfig(state.running.podCidrs)
     const ready = await listReady()
     if (ready.size === 0) return
     const remembered = await results.read()

@@ -243,6 +243,8 @@ interface KnowledgeListener {
   readonly onLearnt: () => void
   /** `runtimeProblem` or `networkProblem` has changed by what it reports. */
   readonly onReadiness: () => void
+  /** It is podd's own: podd configures its network. */
+  readonly isOwnRuntime: boolean
 }
 
 const learnAgainMs = 10_000
@@ -309,7 +311,8 @@ export class RuntimeKnowledge {
     try {
       const [version, status] = await Promise.all([runtime.version({}), runtime.status({ verbose: true })])
       this.#features = readRuntimeFeatures(version, status)
-      this.#note(apiVersionProblem(version) ?? readRuntimeProblem(status), readNetworkProblem(status))
+      const network = readNetworkProblem(status, this.#listener.isOwnRuntime)
+      this.#note(apiVersionProblem(version) ?? readRuntimeProblem(status), network)
       this.#listener.onLearnt()
       this.#lookLater()
     } catch (error) {
@@ -328,7 +331,9 @@ export class RuntimeKnowledge {
     if (this.#problem !== undefined || this.#networkProblem !== undefined) return this.learn()
     try {
       const status = await this.#runtime.status({})
-      if ((readRuntimeProblem(status) ?? readNetworkProblem(status)) !== undefined) return await this.learn()
+      const { isOwnRuntime } = this.#listener
+      if ((readRuntimeProblem(status) ?? readNetworkProblem(status, isOwnRuntime)) !== undefined)
+        return await this.learn()
     } catch (error) {
       this.#logger.debug({ err: error }, 'cannot ask the container runtime whether it is ready')
     }

@@ -59,6 +59,23 @@ export async function preparePodNetwork(
   return { subnets, awaited: isFree ? undefined : wanted }
 }
 
+/** Writes the network of these subnets again where it, or its directory, was removed or changed, and returns which was. */
+export async function restorePodNetwork(
+  places: ContainerdPlaces,
+  subnets: readonly string[],
+  host: Pick<HostNetwork, 'routes' | 'mtu'> = readHostNetwork(),
+): Promise<'file' | 'directory' | undefined> {
+  const written = await readIfExists(places.conflistPath)
+  const mtu = /"mtu": (\d+)/.exec(written ?? '')?.[1]
+  // The host's may have changed since; pods keep one until containerd starts again.
+  if (written === formatConflist(places, subnets, mtu === undefined ? undefined : Number(mtu)))
+    return undefined
+  const made = await mkdir(places.cniConfDir, { recursive: true, mode: 0o755 })
+  const conflist = formatConflist(places, subnets, uplinkMtu(host))
+  await writeFileAtomic(places.conflistPath, conflist, 0o644)
+  return made === undefined ? 'file' : 'directory'
+}
+
 /**
  * The network's definition: bridge with host-local addresses, then host ports. podd masquerades by itself
  * (`forward-rules.ts`): the plugin would run nine programs for each new sandbox, and six for each removed one.
@@ -148,7 +165,7 @@ function startIndex(networkName: string): number {
 }
 
 /** The MTU of the default route where it is below Ethernet's, so that packets of pods need no fragmentation. */
-function uplinkMtu(host: HostNetwork): number | undefined {
+function uplinkMtu(host: Pick<HostNetwork, 'routes' | 'mtu'>): number | undefined {
   const uplink = host.routes.find((route) => route.network.prefix === 0)
   const mtu = uplink === undefined ? undefined : host.mtu(uplink.device)
   return mtu !== undefined && mtu < 1500 ? mtu : undefined

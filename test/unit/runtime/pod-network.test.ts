@@ -10,6 +10,7 @@ import {
   parseIpv4Cidr,
   parseRoutes,
   preparePodNetwork,
+  restorePodNetwork,
   selectPodSubnets,
 } from '../../../src/runtime/network/pod-network.ts'
 import type { HostNetwork } from '../../../src/runtime/network/pod-network.ts'
@@ -172,6 +173,21 @@ describe('preparePodNetwork', () => {
     expect(network.subnets).toEqual(['10.200.0.0/16'])
     expect(await readFile(places.conflistPath, 'utf8')).toContain('10.200.0.0/16')
     await expect(stat(places.networkRecordPath)).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
+  it('writes a config again that was removed or changed, and changes none for another MTU of the host', async () => {
+    const withMtu = (mtu: number) => host({ mtu: () => mtu })
+    const subnets = ['10.200.0.0/16']
+    await preparePodNetwork(places, subnets, withMtu(1400))
+    const written = await readFile(places.conflistPath, 'utf8')
+    expect(await restorePodNetwork(places, subnets, withMtu(1300))).toBeUndefined()
+    expect(await readFile(places.conflistPath, 'utf8')).toBe(written)
+    await writeFile(places.conflistPath, '{"plugins": []}')
+    expect(await restorePodNetwork(places, subnets, withMtu(1400))).toBe('file')
+    expect(await readFile(places.conflistPath, 'utf8')).toBe(written)
+    await rm(places.cniConfDir, { recursive: true })
+    expect(await restorePodNetwork(places, subnets, withMtu(1400))).toBe('directory')
+    expect(await readFile(places.conflistPath, 'utf8')).toBe(written)
   })
 
   describe('with other subnets than before', () => {

@@ -301,8 +301,8 @@ describe('what the runtime says of itself', () => {
 
   it('is no problem where it says that it is ready, or nothing', () => {
     const ready = reply(condition('NetworkReady', true), condition('RuntimeReady', true))
-    expect([readRuntimeProblem(ready), readNetworkProblem(ready)]).toEqual([undefined, undefined])
-    expect([readRuntimeProblem(reply()), readNetworkProblem(reply())]).toEqual([undefined, undefined])
+    expect([readRuntimeProblem(ready), readNetworkProblem(ready, false)]).toEqual([undefined, undefined])
+    expect([readRuntimeProblem(reply()), readNetworkProblem(reply(), false)]).toEqual([undefined, undefined])
   })
 
   it('is why it takes no pods, or none with a network', () => {
@@ -310,8 +310,13 @@ describe('what the runtime says of itself', () => {
       'container runtime not ready: RuntimeReady=false reason:Why message:because',
     )
     expect(
-      readNetworkProblem(reply(condition('RuntimeReady', true), condition('NetworkReady', false))),
+      readNetworkProblem(reply(condition('RuntimeReady', true), condition('NetworkReady', false)), false),
     ).toContain('container runtime network not ready: NetworkReady=false reason:Why message:because. ')
+    const noNetwork = reply(condition('RuntimeReady', true), condition('NetworkReady', false))
+    expect([false, true].map((isOwn) => readNetworkProblem(noNetwork, isOwn)?.includes('embedded'))).toEqual([
+      true,
+      false,
+    ])
   })
 
   it.each([
