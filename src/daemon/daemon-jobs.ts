@@ -20,7 +20,7 @@ import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import type { ApiServer } from '../server/api-server.ts'
 import type { ServedPort } from '../server/http/listen.ts'
 import type { PageReader } from '../server/requests/readers.ts'
-import { memoryJobs, selfCheckJob, serviceStatus } from './watch-self.ts'
+import { followProgramJob, memoryJobs, selfCheckJob, serviceStatus } from './watch-self.ts'
 
 /** The process that podd is. */
 interface OwnProcess {
@@ -75,6 +75,13 @@ export function createDaemonJobs(own: OwnProcess): readonly NodeJob[] {
     }),
     ...server.ports.map((port) => openPortJob(port, events)),
     ...memoryJobs(clock),
+    followProgramJob({
+      path: process.argv[1] ?? '',
+      isBusy: () => pods.node.drain.isDraining,
+      restart: () => restart(restarts, 'podd restarts because its program was replaced'),
+      events,
+      logger,
+    }),
     ...(config.hostnameOverride === undefined
       ? [
           followNameJob({

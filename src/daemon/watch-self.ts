@@ -1,3 +1,4 @@
+import { readFileSync, statSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
@@ -130,6 +131,56 @@ export function selfCheckJob({ checks, watchdog, memory, events, clock, logger }
       if (nowMs - fedAtMs < watchdog.periodMs / 2 - periodMs / 2) return
       await watchdog.feed()
       fedAtMs = nowMs
+    },
+  }
+}
+
+/** The program on the disk, without its parts: it names them by what is in them. */
+interface Program {
+  /** Changes with the file. */
+  readonly stamp: string
+  readonly text: string
+}
+
+/** Undefined where it can't be read: it is being replaced, or was removed. */
+function readProgram(path: string, known?: Program): Program | undefined {
+  try {
+    const { ino, size, mtimeNs } = statSync(path, { bigint: true })
+    const stamp = `${ino} ${size} ${mtimeNs}`
+    return known?.stamp === stamp ? known : { stamp, text: readFileSync(path, 'utf8') }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Restarts podd where another version took the place of its program, and nobody restarted it within a minute or two: a
+ * part that wasn't needed so far is gone then, or doesn't fit.
+ */
+export function followProgramJob(options: {
+  readonly path: string
+  /** A restart now would interrupt podd's work, such as a drain. */
+  readonly isBusy: () => boolean
+  readonly restart: () => void
+  readonly events: NodeEventRecorder
+  readonly logger: Logger
+}): NodeJob {
+  const { path, isBusy, restart, events, logger } = options
+  const own = readProgram(path)
+  let seen = own
+  return {
+    name: 'follow-program',
+    periodMs: usualPeriodMs,
+    deadlineMs: usualPeriodMs,
+    async run() {
+      const before = seen
+      seen = readProgram(path, before)
+      if (own === undefined || seen === undefined || seen.text === own.text) return
+      if (seen.text !== before?.text) {
+        const message = `podd's program was replaced by another version: podd restarts itself to run that, and the pods keep running`
+        events.recordNode({ type: 'Normal', reason: 'ProgramReplaced', message })
+        logger.warn({ path }, "podd's program was replaced by another version")
+      } else if (!isBusy()) restart()
     },
   }
 }

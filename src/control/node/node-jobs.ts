@@ -31,6 +31,7 @@ export type NodeJobName =
   | 'follow-host'
   | 'follow-address'
   | 'follow-name'
+  | 'follow-program'
   | 'keep-network'
   | 'collect-containers'
   | 'collect-images'

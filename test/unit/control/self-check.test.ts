@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { LogFields } from '../../../src/base/logger.ts'
 import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
-import { selfCheckJob } from '../../../src/daemon/watch-self.ts'
+import { followProgramJob, selfCheckJob } from '../../../src/daemon/watch-self.ts'
 import type { HealthCheck } from '../../../src/decide/node/judge-health.ts'
 import type { NodeEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -143,5 +146,62 @@ describe("podd's memory", () => {
     early.residentBytes = 300 * mi
     await other.advance(79 * 60_000)
     expect(early.restarts).toEqual([])
+  })
+})
+
+/** Source: openclaw/openclaw#71348, eltmon/overdeck#2422. */
+describe('a program that is replaced', () => {
+  const follow = () => {
+    const directory = mkdtempSync(join(tmpdir(), 'podd-program-'))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
+    const path = join(directory, 'main.js')
+    writeFileSync(path, "import './cli-1.js'")
+    const clock = new ManualClock()
+    const state = { restarts: 0, isBusy: false, reasons: [] as string[] }
+    const jobs = new NodeJobs({ clock, logger: silentLogger })
+    jobs.add(
+      followProgramJob({
+        path,
+        isBusy: () => state.isBusy,
+        restart: () => void (state.restarts += 1),
+        events: { recordNode: ({ reason }) => void state.reasons.push(reason) },
+        logger: silentLogger,
+      }),
+    )
+    void jobs.run(new AbortController().signal)
+    return { path, clock, state }
+  }
+
+  it('by another version restarts podd when it has stayed so for a minute, but not in a drain', async () => {
+    const { path, clock, state } = follow()
+    await clock.advance(600_000)
+    state.isBusy = true
+    writeFileSync(path, "import './cli-22.js'")
+    await clock.advance(300_000)
+    expect([state.restarts, state.reasons]).toEqual([0, ['ProgramReplaced']])
+    state.isBusy = false
+    await clock.advance(60_000)
+    expect(state.restarts).toBe(1)
+  })
+
+  it('by the same version, or that is gone for a time, restarts nothing', async () => {
+    const { path, clock, state } = follow()
+    await clock.advance(90_000)
+    rmSync(path)
+    await clock.advance(120_000)
+    writeFileSync(path, "import './cli-1.js'")
+    await clock.advance(600_000)
+    expect([state.restarts, state.reasons]).toEqual([0, []])
+  })
+
+  it('by one version after the other restarts podd when the last one is there', async () => {
+    const { path, clock, state } = follow()
+    for (const version of ['two', 'three', 'fours']) {
+      writeFileSync(path, version)
+      await clock.advance(60_000)
+      expect(state.restarts).toBe(0)
+    }
+    await clock.advance(60_000)
+    expect(state.restarts).toBe(1)
   })
 })
