@@ -12,8 +12,9 @@ import { open } from 'node:fs/promises'
 const chunkBytes = 64 * 1024
 
 /**
- * Reads the output of one instance of a container, from the oldest kept file to the current end of the live one. Yields
- * nothing without a log. Throws what the file system throws.
+ * Reads the output of one instance of a container, from the oldest kept file to the end that the live one has now: what is
+ * written meanwhile would be more lines than were asked for, or have no end. Yields nothing without a log. Throws what the
+ * file system throws.
  */
 export async function* readLog(
   directory: string,
@@ -26,7 +27,10 @@ export async function* readLog(
     const decoder = new LogDecoder(options)
     decoder.skip(plan.surplusLines)
     if (plan.startsWithin) decoder.startWithin()
-    for (const part of plan.parts) yield* decodeChunks(decoder, readPart(part))
+    const newest = plan.parts.at(-1)
+    // One that has just been rotated may get the runtime's last lines, which come before those of the newest.
+    for (const part of plan.parts)
+      yield* decodeChunks(decoder, readPart(part, part === newest ? part.file.sizeBytes : undefined))
     const rest = decoder.end()
     if (rest.length > 0) yield rest
   } finally {
@@ -34,9 +38,12 @@ export async function* readLog(
   }
 }
 
-/** The text of a part of a log, as it stands in its file. */
-export function readPart({ file, offset }: LogReadPlan['parts'][number]): AsyncGenerator<Buffer, void> {
-  return file.handle === undefined ? readCompressed(file.path) : readFrom(file.handle, offset)
+/** The text of a part of a log, as it stands in its file; of one that isn't compressed, up to `endOffset`. */
+export function readPart(
+  { file, offset }: LogReadPlan['parts'][number],
+  endOffset?: number,
+): AsyncGenerator<Buffer, void> {
+  return file.handle === undefined ? readCompressed(file.path) : readFrom(file.handle, offset, endOffset)
 }
 
 export async function* decodeChunks(
@@ -50,10 +57,14 @@ export async function* decodeChunks(
 }
 
 /** The file from `offset` on, in chunks whose memory is reused. */
-export async function* readFrom(handle: FileHandle, offset: number): AsyncGenerator<Buffer, void> {
+export async function* readFrom(
+  handle: FileHandle,
+  offset: number,
+  endOffset: number = Infinity,
+): AsyncGenerator<Buffer, void> {
   const buffer = Buffer.allocUnsafeSlow(chunkBytes)
-  for (let position = offset; ;) {
-    const { bytesRead } = await handle.read(buffer, 0, chunkBytes, position)
+  for (let position = offset; position < endOffset;) {
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(chunkBytes, endOffset - position), position)
     if (bytesRead === 0) return
     position += bytesRead
     yield buffer.subarray(0, bytesRead)

@@ -63,6 +63,18 @@ describe('readLog', () => {
     expect(await read({ sinceMs: Date.parse('2026-01-01T00:00:00Z') }, 3)).toMatch(/^line 4\n/u)
   })
 
+  it.each([undefined, 2500])('ends where the log ended when reading began (tail: %s)', async (tailLines) => {
+    const log = join(directory, '4.log')
+    await writeFile(log, lines(1, 3000))
+    const reading = readLog(directory, 4, { timestamps: false, tailLines })
+    const first = await reading.next()
+    await appendFile(log, lines(3001, 3100))
+    let text = String(first.value)
+    for await (const chunk of reading) text += String(chunk)
+    expect(text.split('\n').at(-2)).toBe('line 3000')
+    expect(text.split('\n')).toHaveLength((tailLines ?? 3000) + 1)
+  })
+
   it('takes the plain file while its compressed twin is being written', async () => {
     await writeFile(join(directory, '3.log.20260102-000000.gz'), 'half a file')
     expect(await read({ tailLines: 3 }, 3)).toBe('line 5\nline 6\nline 7\n')
