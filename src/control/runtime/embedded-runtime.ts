@@ -15,7 +15,7 @@ import type { HeldImage, ImageUnpacking } from '../../runtime/containerd/unpacke
 import type { ImageService, RuntimeService } from '../../runtime/cri-runtime.ts'
 import { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
 import { ContainerdEvents } from '../../runtime/events.ts'
-import { findUnreserved, RememberedCniResults, reserveAgain } from '../../runtime/network/cni-results.ts'
+import { RememberedCniResults, restoreReservations } from '../../runtime/network/cni-results.ts'
 import type { CniResult } from '../../runtime/network/cni-results.ts'
 import { restoreNetworkRules } from '../../runtime/network/network-rules.ts'
 import { describeRepairs, repairBridge } from '../../runtime/network/pod-bridge.ts'
@@ -125,12 +125,8 @@ export function createPodNetworkKeeper(
     logger.warn({ reason: [message, ...rules].join('; ') }, 'restored the pod network')
   }
 
-  async function restoreReservations(
-    ready: ReadonlySet<string>,
-    remembered: readonly CniResult[],
-  ): Promise<void> {
-    const ofReady = remembered.filter(({ sandboxId }) => ready.has(sandboxId))
-    const reserved = await reserveAgain(embedded.places, findUnreserved(embedded.places, ofReady))
+  async function reserve(remembered: readonly CniResult[]): Promise<void> {
+    const reserved = await restoreReservations(embedded.places, remembered, listReady)
     if (reserved.length > 0)
       tell(
         'PodNetworkRestored',
@@ -157,7 +153,7 @@ export function createPodNetworkKeeper(
     const ready = await listReady()
     if (ready.size === 0) return
     const remembered = await results.read()
-    await restoreReservations(ready, remembered)
+    await reserve(remembered)
     const repairs = await repairBridge(embedded.places, ready, remembered)
     if (repairs.length > 0)
       tell(
@@ -182,9 +178,7 @@ export function createPodNetworkKeeper(
      */
     async reserveAddresses(): Promise<void> {
       try {
-        const remembered = await results.read()
-        if (findUnreserved(embedded.places, remembered).length === 0) return
-        await restoreReservations(await listReady(), remembered)
+        await reserve(await results.read())
       } catch (error) {
         // The job looks again, and reports it.
         logger.debug({ err: error }, 'cannot restore the reservations of addresses')

@@ -186,14 +186,36 @@ export interface ReservationPlaces {
 }
 
 /**
- * The addresses of these sandboxes that host-local knows nothing of, and would give to the next one: they lie in the run
- * directory, which may be emptied while pods run.
+ * Reserves the addresses of running sandboxes again that host-local knows nothing of, and would give to the next one: they
+ * lie in the run directory, which may be emptied while pods run. Gives those that it could reserve. Throws the system's error,
+ * and what `listReady` throws.
  * @param results what libcni remembers
+ * @param listReady the ids of the sandboxes that are ready. Called once an address was found to be missing: a sandbox that is
+ * being stopped is ready no more when its addresses are given back
  */
-export function findUnreserved(
+export async function restoreReservations(
+  places: ReservationPlaces,
+  results: readonly CniResult[],
+  listReady: () => Promise<ReadonlySet<string>>,
+): Promise<readonly string[]> {
+  const unreserved = findUnreserved(places, results)
+  if (unreserved.length === 0) return []
+  const ready = await listReady()
+  return reserveAgain(
+    places,
+    unreserved.filter(({ sandboxId }) => ready.has(sandboxId)),
+  )
+}
+
+interface Unreserved {
+  readonly address: string
+  readonly sandboxId: string
+}
+
+function findUnreserved(
   { cniDataDir, networkName }: ReservationPlaces,
   results: readonly CniResult[],
-): readonly { readonly address: string; readonly sandboxId: string }[] {
+): readonly Unreserved[] {
   return results
     .filter((result) => result.networkName === networkName)
     .flatMap(({ addresses, sandboxId }) =>
@@ -202,17 +224,15 @@ export function findUnreserved(
     .filter(({ address }) => !existsSync(join(cniDataDir, networkName, address)))
 }
 
-/**
- * Reserves them again, and gives those that it could: one that somebody has meanwhile stays theirs
- * (`plugins/ipam/host-local/backend/disk/backend.go`). Throws the system's error.
- */
-export async function reserveAgain(
+/** One that somebody has meanwhile stays theirs (`plugins/ipam/host-local/backend/disk/backend.go`). */
+async function reserveAgain(
   { cniDataDir, networkName }: ReservationPlaces,
-  unreserved: ReturnType<typeof findUnreserved>,
+  unreserved: readonly Unreserved[],
 ): Promise<readonly string[]> {
+  const reserved: string[] = []
+  if (unreserved.length === 0) return reserved
   const directory = join(cniDataDir, networkName)
   await mkdir(directory, { recursive: true, mode: 0o755 })
-  const reserved: string[] = []
   for (const { address, sandboxId } of unreserved) {
     try {
       const text = `${sandboxId}\r\n${interfaceName}`
