@@ -13,7 +13,7 @@ import { kubeletRoutes } from './metrics/kubelet-routes.ts'
 import type { NetworkApi } from './network-api.ts'
 import type { ApiReaders, PageReader } from './requests/readers.ts'
 import { jsonResponse, statusResponse, withoutQuery } from './requests/request.ts'
-import { decodePath, findRoute, get, readTarget } from './requests/route.ts'
+import { decodePath, findRoute, get, readTarget, withoutLastSlash } from './requests/route.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from './requests/request.ts'
 import type { Route } from './requests/route.ts'
 import { withNodeLease } from './resources/derived-readers.ts'
@@ -64,8 +64,9 @@ export function createHandler(
   function admit(given: ApiRequest, { method, target, identity }: ApiRequest): URL {
     refuseForeignSite(given)
     const url = readTarget(target)
-    const [, ...segments] = decodePath(url.pathname)
-    refuseAccess(identity, readAttributes(method, url.pathname, segments, url.searchParams))
+    const path = withoutLastSlash(method, url.pathname)
+    const [, ...segments] = decodePath(path)
+    refuseAccess(identity, readAttributes(method, path, segments, url.searchParams))
     return url
   }
 

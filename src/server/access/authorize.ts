@@ -52,7 +52,9 @@ export function readAttributes(
   query: URLSearchParams,
 ): Attributes {
   const found = readResource(segments)
-  if (found === undefined) return { verb: method.toLowerCase(), resource: undefined, path }
+  // Who may read a path may ask for its head.
+  if (found === undefined)
+    return { verb: method === 'HEAD' ? 'get' : method.toLowerCase(), resource: undefined, path }
   return { verb: verbOf(method, found, query), resource: found, path }
 }
 

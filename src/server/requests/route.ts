@@ -12,7 +12,7 @@ export interface Call {
 }
 
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Segments; `*` stands for any one, and `**` at the end for any number of them. */
   readonly pattern: string
   /** The request waits until pods can be listed. */
@@ -39,7 +39,7 @@ export function findRoute<R extends Pick<Route, 'method' | 'pattern'>>(
   method: string,
   pathname: string,
 ): { readonly route: R; readonly names: readonly string[] } {
-  const segments = decodePath(pathname)
+  const segments = decodePath(withoutLastSlash(method, pathname))
   const matches = routes.flatMap((route) => {
     const names = match(route.pattern, segments)
     return names === undefined ? [] : [{ route, names }]
@@ -56,6 +56,15 @@ export function readTarget(target: string): URL {
   const url = URL.parse(target, 'http://podd')
   if (url === null) throw new ApiError(400, 'the path of the request is not well-formed')
   return url
+}
+
+/**
+ * A path without its last slash, which means nothing to an API server either: clients that are generated from its
+ * OpenAPI document ask for `/version/` and `/api/v1/`. A DELETE keeps it: where the name of an object was forgotten, all
+ * would go.
+ */
+export function withoutLastSlash(method: string, pathname: string): string {
+  return method === 'DELETE' ? pathname : pathname.replace(/(?<=[^/])\/$/u, '')
 }
 
 /** The segments of a path, including the empty one before its first slash. Throws ApiError for a malformed path. */

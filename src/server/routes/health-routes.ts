@@ -13,10 +13,12 @@ export function healthRoutes(health: HealthReader): readonly Route[] {
   return (['healthz', 'livez', 'readyz'] as const).flatMap((name): readonly Route[] => {
     const checks = (): readonly HealthCheck[] =>
       health.checks().filter(({ about }) => about === 'live' || name === 'readyz')
-    return [
+    const routes = [
       get(`/${name}`, ({ query }) => answerAll(name, checks(), query)),
       get(`/${name}/*`, (call) => answerOne(checks(), call)),
     ]
+    // Load balancers ask for the head alone.
+    return routes.flatMap((route): readonly Route[] => [route, { ...route, method: 'HEAD' }])
   })
 }
 

@@ -115,6 +115,23 @@ describe('who asks', () => {
   })
 })
 
+describe('a path that ends in a slash', () => {
+  it.each([
+    '/version',
+    '/api',
+    '/apis',
+    '/apis/apps',
+    '/api/v1',
+    '/api/v1/namespaces/default/pods',
+    '/healthz',
+  ])('is that without it: %s', async (target) => {
+    const answer = await bodyOf(await ask(target))
+    expect(await bodyOf(await ask(`${target}/`))).toBe(answer)
+    const byStranger = (await ask(target, stranger)).status
+    expect((await ask(`${target}/`, stranger)).status).toBe(byStranger)
+  })
+})
+
 describe('a check of podd itself', () => {
   const failing = {
     nowMs: 1_000_000,
@@ -164,6 +181,11 @@ describe('a check of podd itself', () => {
   ])('that fails: %s', async (target, expected) => {
     rig.health = failing
     expect(await lines(target)).toEqual(expected)
+  })
+
+  it.each(['/healthz', '/livez', '/readyz/sync-loop'])('is answered with its head: %s', async (target) => {
+    const { status } = await ask(target, stranger)
+    expect(await ask(target, stranger, 'HEAD')).toMatchObject({ status })
   })
 
   it.each(['/healthz/runtime', '/readyz/etcd'])('that is none is not found: %s', async (target) => {
