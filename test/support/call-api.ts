@@ -8,15 +8,18 @@ export interface ApiAnswer {
   readonly warning: string | undefined
 }
 
-/** A request with a JSON body over a unix socket. */
+/**
+ * A request with a JSON body over a unix socket.
+ * @param body sent as it is, where it is a Buffer
+ */
 export function callApi(
   socketPath: string,
   method: string,
   path: string,
-  body?: Json,
+  body?: Json | Buffer,
   contentType = 'application/json',
 ): Promise<ApiAnswer> {
-  const text = body === undefined ? '' : JSON.stringify(body)
+  const text = Buffer.isBuffer(body) ? body.toString() : body === undefined ? '' : JSON.stringify(body)
   return new Promise((resolve, reject) => {
     const headers = { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(text) }
     const call = request({ socketPath, method, path, agent: false, headers }, (response) => {

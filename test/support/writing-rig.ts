@@ -125,7 +125,7 @@ export class WritingRig extends ApiRig {
     await this.#writing.settle()
   }
 
-  ask(method: string, path: string, body?: Json, type?: string): Promise<ApiAnswer> {
+  ask(method: string, path: string, body?: Json | Buffer, type?: string): Promise<ApiAnswer> {
     return callApi(this.socketPath, method, path, body, type)
   }
 

@@ -93,6 +93,7 @@ function change(
   path: readonly string[],
   fresh: Json | undefined,
   kind: 'add' | 'replace' | 'remove',
+  whole = path,
 ): Json {
   const [step, ...rest] = path
   if (step === undefined) {
@@ -107,15 +108,17 @@ function change(
     }
     const index = indexOf(step, items.length - 1)
     if (rest.length === 0 && fresh === undefined) items.splice(index, 1)
-    else items[index] = rest.length === 0 ? (fresh ?? null) : change(items[index] ?? null, rest, fresh, kind)
+    else
+      items[index] =
+        rest.length === 0 ? (fresh ?? null) : change(items[index] ?? null, rest, fresh, kind, whole)
     return items
   }
-  if (!isJsonObject(value)) throw missing(path)
+  if (!isJsonObject(value)) throw missing(whole)
   const known = Object.hasOwn(value, step) ? value[step] : undefined
-  if (known === undefined && (rest.length > 0 || kind !== 'add')) throw missing(path)
+  if (known === undefined && (rest.length > 0 || kind !== 'add')) throw missing(whole)
   const others = Object.entries(value).filter(([key]) => key !== step)
   if (rest.length === 0 && fresh === undefined) return Object.fromEntries(others)
-  const next = rest.length === 0 ? (fresh ?? null) : change(known ?? null, rest, fresh, kind)
+  const next = rest.length === 0 ? (fresh ?? null) : change(known ?? null, rest, fresh, kind, whole)
   return Object.fromEntries([...Object.entries(value), [step, next]])
 }
 
@@ -126,7 +129,8 @@ function indexOf(step: string, last: number): number {
 }
 
 function missing(path: readonly string[]): PatchError {
-  return new PatchError(`the path ${JSON.stringify(`/${path.join('/')}`)} does not exist in the object`)
+  const steps = path.map((step) => `/${step.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+  return new PatchError(`the path ${JSON.stringify(steps.join(''))} does not exist in the object`)
 }
 
 /** Applies a JSON merge patch (RFC 7386). */

@@ -1,5 +1,5 @@
 import { errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { findDuplicateFields, readYamlDocuments } from '../../pod/decode/read-documents.ts'
 import { ApiError } from './api-error.ts'
@@ -56,7 +56,12 @@ export function asObject(value: Json): JsonObject {
 }
 
 export function parseJsonBody(bytes: Uint8Array): Json {
-  const text = toText(bytes)
+  const value = parseText(toText(bytes))
+  refuseDeep(value)
+  return value
+}
+
+function parseText(text: string): Json {
   try {
     const value: Json = JSON.parse(text)
     return value
@@ -65,15 +70,37 @@ export function parseJsonBody(bytes: Uint8Array): Json {
   }
 }
 
+/** What reads a body recurses: each level takes its part of the stack. An API server's decoder takes 10,000. */
+const maxLevels = 1000
+
+function refuseDeep(value: Json): void {
+  let level: readonly Json[] = [value]
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > maxLevels)
+      throw new ApiError(400, `the body of the request is nested deeper than ${maxLevels} levels`)
+    level = level.flatMap((item) =>
+      typeof item === 'object' && item !== null ? Object.values<Json>(item) : [],
+    )
+  }
+}
+
+/** A patch in JSON, and the fields that stand twice in it. Throws ApiError BadRequest. */
+export async function readJsonPatch(
+  request: ApiRequest,
+): Promise<{ readonly patch: Json; readonly duplicates: readonly string[] }> {
+  const bytes = await request.readBody()
+  const patch = parseJsonBody(bytes)
+  return { patch, duplicates: findDuplicateFields(toText(bytes)) }
+}
+
 /** One document; JSON is YAML too. Throws ApiError BadRequest. */
 export async function parseYamlBody(bytes: Uint8Array): Promise<Json> {
   const text = toText(bytes)
-  if (/^\s*[{[]/u.test(text)) {
-    try {
-      return parseJsonBody(bytes)
-    } catch {
-      // It may be YAML in flow style.
-    }
+  // What isn't JSON may be YAML in flow style.
+  const value = /^\s*[{[]/u.test(text) ? parseJson(text) : undefined
+  if (value !== undefined) {
+    refuseDeep(value)
+    return value
   }
   const [document, ...others] = await readYamlDocuments(text)
   if (document === undefined || others.length > 0)

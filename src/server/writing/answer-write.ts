@@ -1,6 +1,6 @@
 import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
-import { jsonAt, objectOrEmpty, sameData } from '../../base/json.ts'
+import { isJsonObject, jsonAt, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { applyManifest } from '../../decide/writing/apply-manifest.ts'
 import type { ApplyConflict, Updater } from '../../decide/writing/apply-manifest.ts'
@@ -14,6 +14,7 @@ import {
   contentTypeOf,
   parseJsonBody,
   parseYamlBody,
+  readJsonPatch,
   readObject,
   readWholeObject,
   unknownFormat,
@@ -64,15 +65,17 @@ export async function answerPatch(
   { request, query, names }: Call,
   scope: UpdateScope = 'object',
 ): Promise<ApiResponse> {
-  const options = readWriteOptions(query, 'PatchOptions')
-  if (scope === 'object' && contentTypeOf(request) === applyPatch) {
-    const applied = asObject(await parseYamlBody(await request.readBody()))
-    return respond(await applyObject(written, applied, targetOf(written, names), options))
-  }
-  const change = await readPatch(request)
   const target = targetOf(written, names)
+  if (scope === 'object' && contentTypeOf(request) === applyPatch) {
+    const options = readWriteOptions(query, 'PatchOptions')
+    const applied = asObject(await parseYamlBody(await request.readBody()))
+    return respond(await applyObject(written, applied, target, options))
+  }
+  const options = readPatchOptions(query)
+  const { change, duplicates } = await readPatch(request, scope === 'object' ? [applyPatch] : [])
   const updater = updaterOf(written, request, options)
-  return respond(await updateObject(written, target, options, scope, change, updater))
+  const asPatch = { ...options, duplicates, isPatch: true }
+  return respond(await updateObject(written, target, asPatch, scope, change, updater))
 }
 
 /** autoscaling/v1 Scale of a workload: how many pods it is to have (`pkg/registry/apps/deployment/storage`, 1.36). */
@@ -87,9 +90,9 @@ export async function answerScale(
     return jsonResponse(scaleOf(plain(shown)))
   }
   const isPatch = request.method === 'PATCH'
-  const options = readWriteOptions(query, isPatch ? 'PatchOptions' : 'UpdateOptions')
+  const options = isPatch ? readPatchOptions(query) : readWriteOptions(query, 'UpdateOptions')
   const given = isPatch ? undefined : asObject(parseJsonBody(await request.readBody()))
-  const patch = given === undefined ? await readPatch(request) : () => given
+  const patch = given === undefined ? (await readPatch(request)).change : () => given
   const change = (current: JsonObject): JsonObject => {
     const replicas = jsonAt(patch(scaleOf(current)), 'spec', 'replicas') ?? 0
     return { ...current, spec: { ...objectOrEmpty(current['spec']), replicas } }
@@ -243,6 +246,11 @@ function applyObject(
   const apply = { applied, manager, force, time: formatTime(clock.wallMs()) }
   const isKept = writer.get({ kind: kind.kind, ...target }) !== undefined
   if (!isKept && findShown(written, target) === undefined) {
+    const { uid = '' } = metadataOf(applied)
+    if (uid !== '') {
+      const why = `uid mismatch: the provided object specified uid ${JSON.stringify(uid)}, and no existing object was found`
+      throw conflict(kind, target.name, why)
+    }
     const fresh = { ...applied, metadata: { ...metadataOf(applied), name: target.name } }
     const { object } = refusing(() => applyManifest({}, { ...apply, applied: fresh }))
     return createObject(written, object, target.namespace, options)
@@ -292,15 +300,36 @@ const patches: Readonly<Record<string, Patch>> = {
   'application/strategic-merge-patch+json': strategicMerge,
 }
 
-/** Applies a patch to an object. Throws ApiError UnsupportedMediaType, BadRequest. */
-async function readPatch(request: ApiRequest): Promise<(current: JsonObject) => JsonObject> {
+/** What a patch makes of an object, and the fields that stand twice in it. */
+interface ReadPatch {
+  /** Throws ApiError Invalid. */
+  readonly change: (current: JsonObject) => JsonObject
+  readonly duplicates: readonly string[]
+}
+
+/**
+ * Reads a patch. Throws ApiError UnsupportedMediaType, BadRequest.
+ * @param others further types that the request could have had
+ */
+async function readPatch(request: ApiRequest, others: readonly string[] = []): Promise<ReadPatch> {
   const type = contentTypeOf(request)
   const apply = Object.hasOwn(patches, type) ? patches[type] : undefined
-  if (apply === undefined) throw unknownFormat(Object.keys(patches))
-  const patch = parseJsonBody(await request.readBody())
-  if (apply === jsonPatch && !Array.isArray(patch))
-    throw new ApiError(400, 'error decoding patch: a JSON patch must be a list of operations')
-  return (current) => refusing(() => asObject(apply(current, patch)))
+  if (apply === undefined) throw unknownFormat([...Object.keys(patches), ...others])
+  const { patch, duplicates } = await readJsonPatch(request)
+  if (apply === jsonPatch ? !Array.isArray(patch) : !isJsonObject(patch))
+    throw new ApiError(
+      400,
+      `error decoding patch: ${apply === jsonPatch ? 'a JSON patch must be a list of operations' : 'a merge patch must be an object'}`,
+    )
+  return { change: (current) => refusing(() => asObject(apply(current, patch))), duplicates }
+}
+
+/** The options of a patch that is no apply. Throws ApiError Invalid. */
+function readPatchOptions(query: URLSearchParams): WriteOptions {
+  const options = readWriteOptions(query, 'PatchOptions')
+  if (!query.has('force')) return options
+  const message = 'Forbidden: may not be specified for non-apply patch'
+  throw invalidMetaOptions('PatchOptions', [{ field: 'force', reason: 'FieldValueForbidden', message }])
 }
 
 /**
@@ -313,9 +342,9 @@ export async function answerNodeUpdate(
   scope: 'object' | 'status',
 ): Promise<ApiResponse> {
   const isPatch = request.method === 'PATCH'
-  const { dryRun } = readWriteOptions(query, isPatch ? 'PatchOptions' : 'UpdateOptions')
+  const { dryRun } = isPatch ? readPatchOptions(query) : readWriteOptions(query, 'UpdateOptions')
   const given = isPatch ? undefined : await readWrite(request, query, 'UpdateOptions')
-  const change = given === undefined ? await readPatch(request) : () => given.given
+  const change = given === undefined ? (await readPatch(request)).change : () => given.given
   const { kind, reader, writer } = written
   const target = { namespace: '', name }
   return writer.exclusively(async () => {

@@ -186,17 +186,18 @@ function asFirstShown(manifest: JsonObject, priority: number | undefined): JsonO
 export function checkObject(
   kind: ServedKind,
   manifest: JsonObject,
-  { fieldValidation, duplicates = [] }: Pick<WriteOptions, 'fieldValidation' | 'duplicates'>,
+  options: Pick<WriteOptions, 'fieldValidation' | 'duplicates' | 'isPatch'>,
   more: readonly FieldProblem[] = [],
 ): { readonly manifest: JsonObject; readonly warnings: readonly string[] } {
+  const { fieldValidation, duplicates = [] } = options
   const { known, unknown } = splitUnknown(kind.kind, manifest)
   const strange = [
     ...duplicates.map((field) => `duplicate field ${JSON.stringify(field)}`),
     ...unknown.map((path) => `unknown field ${JSON.stringify(formatFieldPath(path))}`),
   ]
-  if (strange.length > 0 && fieldValidation === 'Strict') throw strictDecoding(kind, strange)
+  if (strange.length > 0 && fieldValidation === 'Strict') throw strictDecoding(kind, strange, options)
   const wrongTypes = problemsOf(kind.kind, known).filter(({ reason }) => reason === 'FieldValueTypeInvalid')
-  if (wrongTypes.length > 0) throw wrongType(kind, wrongTypes)
+  if (wrongTypes.length > 0) throw wrongType(kind, wrongTypes, options)
   const problems = [...problemsOf(kind.kind, known), ...more]
   const errors = problems.filter(({ severity }) => severity === 'error')
   if (errors.length > 0) throw invalid(kind, nameOf(known), errors)

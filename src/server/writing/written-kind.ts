@@ -3,7 +3,7 @@ import { qualifiedResource, splitApiVersion } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject, jsonAt, objectOrEmpty, asJson } from '../../base/json.ts'
+import { asJson, isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
@@ -50,7 +50,7 @@ export function findWritten(
   const kept = writer.get({ kind: kind.kind, ...target })
   const shown = kept === undefined ? findShown(written, target) : findByUid(reader, kept.uid)
   if (shown === undefined) throw objectNotFound(kind.resource, reader.list(), target)
-  if (kept === undefined) throw notWritable(kind, target.name, shown.metadata.annotations?.['podd.dev/path'])
+  if (kept === undefined) throw notWritable(kind, shown)
   return { kept, shown }
 }
 
@@ -110,18 +110,25 @@ export function invalid(kind: Named, name: string, problems: readonly FieldProbl
   return invalidOptions({ kind: kind.kind, ...groupOf(kind), name }, faults)
 }
 
+type Decoded = Pick<WriteOptions, 'isPatch'>
+
 /** The error of a strict decoder for unknown or duplicate fields. */
-export function strictDecoding(kind: Named, faults: readonly string[]): ApiError {
-  return cannotHandle(kind, `strict decoding error: ${faults.join(', ')}`)
+export function strictDecoding(kind: Named, faults: readonly string[], options: Decoded): ApiError {
+  return cannotHandle(kind, `strict decoding error: ${faults.join(', ')}`, options)
 }
 
 /** The error of a decoder for a value of another type than its field's. */
-export function wrongType(kind: Named, problems: readonly FieldProblem[]): ApiError {
+export function wrongType(kind: Named, problems: readonly FieldProblem[], options: Decoded): ApiError {
   const texts = problems.map(({ path, message }) => `${formatFieldPath(path)}: ${message}`)
-  return cannotHandle(kind, texts.join(', '))
+  return cannotHandle(kind, texts.join(', '), options)
 }
 
-function cannotHandle({ kind, apiVersion }: Named, why: string): ApiError {
+/** Of a patch as `apiserver/pkg/endpoints/handlers/patch.go` (applyPatchToCurrentObject, 1.36) has it. */
+function cannotHandle({ kind, apiVersion }: Named, why: string, { isPatch = false }: Decoded): ApiError {
+  if (isPatch) {
+    const cause = { reason: 'FieldValueInvalid', message: `Invalid value: ${why}`, field: 'patch' }
+    return new ApiError(422, ` "" is invalid: patch: Invalid value: ${why}`, undefined, { causes: [cause] })
+  }
   const version = JSON.stringify(splitApiVersion(apiVersion).version)
   return new ApiError(400, `${kind} in version ${version} cannot be handled as a ${kind}: ${why}`)
 }
@@ -136,12 +143,22 @@ export function conflict(kind: Named, name: string, why: string): ApiError {
   return new ApiError(409, message, undefined, detailsOf(kind, name))
 }
 
-/** The error for an object that a source gives: it is changed there. */
-function notWritable({ resource }: Named, name: string, path: string | undefined): ApiError {
-  const from = path === undefined ? 'is not one that was written over the API' : `comes from ${path}`
+/** The error for an object that a source gives: it is changed there, or in the object that it is made from. */
+function notWritable({ resource }: Named, { metadata }: ResourceObject): ApiError {
+  const { name, annotations = {} } = metadata
+  const { 'podd.dev/path': path, 'podd.dev/source': source } = annotations
+  const [owner] = listOrEmpty(jsonAt(metadata, 'ownerReferences'))
+  const maker = jsonAt(owner, 'kind')
+  const [from, then] =
+    source === 'api' && typeof maker === 'string'
+      ? [`is made by ${maker} ${JSON.stringify(jsonAt(owner, 'name'))}`, 'change that']
+      : [
+          path === undefined ? 'is not one that was written over the API' : `comes from ${path}`,
+          'change it there',
+        ]
   return new ApiError(
     405,
-    `${resource} ${JSON.stringify(name)} ${from} and cannot be changed over the API: change it there`,
+    `${resource} ${JSON.stringify(name)} ${from} and cannot be changed over the API: ${then}`,
     undefined,
     { name, kind: resource },
   )
@@ -169,6 +186,8 @@ export interface WriteOptions {
   readonly force: boolean
   /** Fields that occur twice in the body. */
   readonly duplicates?: readonly string[]
+  /** A patch leads to an object that can't be read: it is invalid, no bad request. */
+  readonly isPatch?: boolean
 }
 
 /** The options of a request by its kind in meta/v1. */
@@ -176,12 +195,27 @@ export type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | '
 
 /** Throws ApiError Invalid. */
 export function readWriteOptions(query: URLSearchParams, kind: OptionsKind): WriteOptions {
+  refuseManager(query.get('fieldManager') ?? '', kind)
   return {
     dryRun: readDryRun(query.getAll('dryRun'), kind),
     fieldValidation: readFieldValidation(query.get('fieldValidation') ?? '', kind),
     fieldManager: query.get('fieldManager') ?? '',
     force: booleanParam(query, 'force'),
   }
+}
+
+const maxManagerBytes = 128
+
+/** Throws ApiError Invalid (`apimachinery/pkg/apis/meta/v1/validation`, ValidateFieldManager, 1.36). */
+function refuseManager(manager: string, kind: OptionsKind): void {
+  const field = 'fieldManager'
+  if (Buffer.byteLength(manager) > maxManagerBytes) {
+    const message = `Too long: may not be more than ${maxManagerBytes} bytes`
+    throw invalidMetaOptions(kind, [{ field, reason: 'FieldValueTooLong', message }])
+  }
+  if (/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(manager)) return
+  const message = `Invalid value: ${JSON.stringify(manager)}: should only contain printable characters`
+  throw invalidMetaOptions(kind, [{ field, reason: 'FieldValueInvalid', message }])
 }
 
 /** Throws ApiError Invalid (`apimachinery/pkg/apis/meta/v1/validation`, ValidateDryRun, 1.36). */

@@ -331,14 +331,75 @@ describe('changing', () => {
     expect(changed.body['data']).toEqual({ y: '2' })
   })
 
-  it('refuses patches that fit nothing', async () => {
+  const text = (json: string): Buffer => Buffer.from(json)
+
+  it.each<[string, string, Json | Buffer, string, number, string]>([
+    [
+      'removes what is not there',
+      'application/json-patch+json',
+      [{ op: 'remove', path: '/data/a~1b' }],
+      '',
+      422,
+      'the path "/data/a~1b" does not exist in the object',
+    ],
+    ['has no type of a patch', 'text/plain', {}, '', 415, 'application/apply-patch+yaml'],
+    ['is a text', 'application/strategic-merge-patch+json', 'x', '', 400, 'must be an object'],
+    ['is a list', 'application/merge-patch+json', [], '', 400, 'must be an object'],
+    [
+      'gives a value of another type',
+      'application/merge-patch+json',
+      { data: { x: 1 } },
+      '',
+      422,
+      'patch: Invalid value: data[x]: Invalid value: must be a string, not the number 1',
+    ],
+    [
+      'has an unknown field',
+      'application/strategic-merge-patch+json',
+      { dat: {} },
+      '?fieldValidation=Strict',
+      422,
+      'strict decoding error: unknown field "dat"',
+    ],
+    [
+      'has a field twice',
+      'application/merge-patch+json',
+      text('{"data":{"x":"1","x":"2"}}'),
+      '?fieldValidation=Strict',
+      422,
+      'strict decoding error: duplicate field "data.x"',
+    ],
+    [
+      'is nested without end',
+      'application/merge-patch+json',
+      text(`{"data":${'['.repeat(5000)}${']'.repeat(5000)}}`),
+      '',
+      400,
+      'nested deeper than 1000 levels',
+    ],
+    ['forces what is no apply', 'application/merge-patch+json', {}, '?force=true', 422, 'force: Forbidden'],
+    [
+      'has a manager with a name that is too long',
+      'application/merge-patch+json',
+      {},
+      `?fieldManager=${'m'.repeat(129)}`,
+      422,
+      'fieldManager: Too long: may not be more than 128 bytes',
+    ],
+    [
+      'has a manager with a name that nobody sees',
+      'application/merge-patch+json',
+      {},
+      '?fieldManager=%07',
+      422,
+      'fieldManager: Invalid value: "\\u0007": should only contain printable characters',
+    ],
+  ])('refuses a patch that %s', async (_, type, patch, query, code, message) => {
     await using rig = await startWritingRig()
     await rig.ask('POST', configMaps, configMap('a', { x: '1' }))
-    const patch = [{ op: 'remove', path: '/data/z' }]
-    expect(await rig.ask('PATCH', `${configMaps}/a`, patch, 'application/json-patch+json')).toMatchObject({
-      code: 422,
-    })
-    expect(await rig.ask('PATCH', `${configMaps}/a`, {}, 'text/plain')).toMatchObject({ code: 415 })
+    const refused = await rig.ask('PATCH', `${configMaps}/a${query}`, patch, type)
+    expect(refused.code).toBe(code)
+    expect(refused.body['message']).toContain(message)
   })
 
   it('keeps the texts of a Secret in base64 and none of them in an error', async () => {
@@ -456,7 +517,23 @@ describe('deleting', () => {
       body: { items: [{ metadata: { name: 'web-0' } }] },
     })
     expect(rig.ended).toEqual(['w 7', 'w 30 evicted', 'w 30'])
-    expect(await rig.ask('PUT', `${pods}/web-0`, pod('web-0'))).toMatchObject({ code: 405 })
+    const refused = await rig.ask('PUT', `${pods}/web-0`, pod('web-0'))
+    expect(refused).toMatchObject({ code: 405 })
+    expect(refused.body['message']).toContain('comes from /etc/pods/web.yaml')
+  })
+
+  it('leads from a pod of a workload that was written over the API to that workload', async () => {
+    await using rig = await startWritingRig()
+    const { metadata, ...rest } = pendingPod({ name: 'web-0', namespace: 'default' }, 'w')
+    const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'd' } as const
+    const ownerReferences = [{ ...owner, controller: true, blockOwnerDeletion: true } as const]
+    const annotations = { 'podd.dev/source': 'api', 'podd.dev/path': '/api/deployment.default.web.json' }
+    rig.pods.put({ ...rest, metadata: { ...metadata, annotations, ownerReferences } })
+    const label = { metadata: { labels: { a: 'b' } } }
+    const refused = await rig.ask('PATCH', `${pods}/web-0`, label, 'application/merge-patch+json')
+    expect(refused.body['message']).toBe(
+      'pods "web-0" is made by Deployment "web" and cannot be changed over the API: change that',
+    )
   })
 })
 
@@ -598,6 +675,15 @@ describe('subresources', () => {
   })
 })
 
+it('deletes nothing for the path of a collection that ends in a slash', async () => {
+  await using rig = await startWritingRig()
+  await rig.ask('POST', configMaps, configMap('a', {}))
+  expect(await rig.ask('DELETE', `${configMaps}/`)).toMatchObject({ code: 404 })
+  expect(await rig.ask('GET', `${configMaps}/`)).toMatchObject({
+    body: { items: [{ metadata: { name: 'a' } }] },
+  })
+})
+
 it('deletes a collection by selectors', async () => {
   await using rig = await startWritingRig()
   const labelled = (name: string, labels: JsonObject): JsonObject => ({
@@ -699,6 +785,15 @@ describe('server-side apply', () => {
       body: { reason: 'Invalid', message: '.spec.containers[name="main"] stands twice' },
     })
     expect(await rig.ask('GET', `${pods}/p`)).toMatchObject({ code: 404 })
+  })
+
+  it('makes no object for a manifest with the UID of another one', async () => {
+    await using rig = await startWritingRig()
+    const manifest = { ...configMap('a', {}), metadata: { name: 'a', uid: 'u' } }
+    expect(await rig.ask('PATCH', `${configMaps}/a?fieldManager=ann`, manifest, type)).toMatchObject({
+      code: 409,
+      body: { message: expect.stringContaining('uid mismatch') },
+    })
   })
 
   it('gives nobody the defaults that another write sends back', async () => {
