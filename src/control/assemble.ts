@@ -183,6 +183,8 @@ export function assemblePods(wanted: {
     },
     node: assembleNode(ground, pulled, logs, orphans),
   })
+  // Rules may have been lost while nobody looked.
+  runtime.onStart(() => pods.node.jobs.wake('keep-network'))
   return {
     hostInfo,
     hostName,

@@ -293,6 +293,13 @@ export class RuntimeAccess {
     stop()
   }
 
+  /** Calls back whenever podd's own containerd has been adopted or started. */
+  onStart(listener: () => void): void {
+    this.#embedded?.onChange(({ kind }) => {
+      if (kind === 'running') listener()
+    })
+  }
+
   /** Keeps the pods' network; undefined where podd doesn't own it. */
   podNetworkKeeper(): PodNetworkKeeper | undefined {
     if (this.#embedded === undefined) return undefined

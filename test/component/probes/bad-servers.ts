@@ -2,6 +2,7 @@
 import { createServer as createHttpServer } from 'node:http'
 import type { RequestListener } from 'node:http'
 import { createSecureServer as createHttp2Server } from 'node:http2'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { createServer as createHttpsServer } from 'node:https'
 import { createServer as createTcpServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
@@ -48,11 +49,11 @@ export function serveTls(
 }
 
 /** Speaks HTTP/2 and nothing else. */
-export function serveHttp2(body: string, certificate: Certificate): Promise<RunningServer> {
-  const server = createHttp2Server(
-    { ...certificate, ciphers: anyKey, allowHTTP1: false },
-    (_request, response) => response.end(body),
-  )
+export function serveHttp2(
+  onRequest: (request: Http2ServerRequest, response: Http2ServerResponse) => void,
+  certificate: Certificate,
+): Promise<RunningServer> {
+  const server = createHttp2Server({ ...certificate, ciphers: anyKey, allowHTTP1: false }, onRequest)
   server.on('sessionError', () => undefined)
   return listen(server, '127.0.0.1')
 }
