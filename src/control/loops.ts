@@ -132,7 +132,11 @@ export function createLoops(system: SystemEnv) {
     pulse: system.pulse,
     // The first report of the loss has the better reason.
     onGap: (message) => observer.reportGone(knowledge.runtimeProblem ?? message),
-    onClockSet: () => events.reviewTimes(),
+    onClockSet: () => {
+      events.reviewTimes()
+      const now = { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
+      for (const worker of workers.all()) worker.reviewClock(now)
+    },
     onSilence: system.onRuntimeSilence,
   })
   const workers = new PodWorkers(observer)

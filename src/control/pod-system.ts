@@ -160,7 +160,8 @@ export class PodSystem {
     const record = newPodRecord({ uid, document, source, nowMs, createdAtMs: undefined })
     const qosClass = computeQosClass(document.pod.spec)
     const status = last ?? ({ phase: 'Pending', conditions: [], qosClass } as const)
-    const object = toPodObject(document.pod, record, { status, nodeName: host.hostName })
+    const reading = { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
+    const object = toPodObject(document.pod, record, { status, nodeName: host.hostName, clock: reading })
     this.statuses.publishProvisional(uid, object)
   }
 

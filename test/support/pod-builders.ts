@@ -287,6 +287,7 @@ export function statusFacts(changes: StatusChanges = {}): StatusFacts {
     runtimeName: 'containerd',
     hostIps: ['192.168.1.2', 'fd00::2'],
     nowMs,
+    clock: { wallMs: Number.MAX_SAFE_INTEGER, uptimeMs: 0 },
     ...others,
   }
 }

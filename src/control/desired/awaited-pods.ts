@@ -128,6 +128,7 @@ export class AwaitedPods {
     const { uid, namespace, name } = record
     const blocked = { reason: 'RuntimeNotReady', message: this.#problem ?? notAskedYet }
     const observed = { uid, namespace, name, sandboxes: [], containers: [] }
+    const clock = { wallMs: env.clock.wallMs(), uptimeMs: env.clock.uptimeMs() }
     const { status } = deriveStatus({
       pod,
       record,
@@ -138,7 +139,8 @@ export class AwaitedPods {
       runtimeName: env.runtimeName(),
       hostIps: env.hostIps(),
       nowMs: sinceMs,
+      clock,
     })
-    return toPodObject(pod, record, { status, nodeName: env.hostName })
+    return toPodObject(pod, record, { status, nodeName: env.hostName, clock })
   }
 }

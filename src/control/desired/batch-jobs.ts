@@ -2,8 +2,8 @@ import { Cron } from 'croner'
 import { canonicalJson, isJsonObject, jsonAt, sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Migration } from '../../base/state-file.ts'
-import { clockSetMs } from '../../decide/plan/pod-facts.ts'
-import type { ClockReading } from '../../decide/plan/pod-facts.ts'
+import { clockStep, mapValues, moveTime } from '../../decide/plan/clock-set.ts'
+import type { ClockReading, ClockStep } from '../../decide/plan/clock-set.ts'
 import { podOf, soonest, toDocument } from '../../decide/workloads/replica-pods.ts'
 import type { Expansion } from '../../decide/workloads/replica-pods.ts'
 import { moveCronTimes, stepCronJob } from '../../decide/workloads/run-cron-job.ts'
@@ -210,8 +210,8 @@ export class BatchJobs {
 
   /** Where the clock was set since the state was recorded, its times move with it. */
   #byClock(now: ClockReading): BatchState {
-    const setMs = clockSetMs(this.#clocks, now)
-    const moved = setMs === 0 ? this.#state : moveTimes(this.#state, this.#clocks.wallMs, now.wallMs, setMs)
+    const step = clockStep(this.#clocks, now)
+    const moved = step === undefined ? this.#state : moveTimes(this.#state, step)
     if (sameData(moved, this.#state)) this.#clocks = now
     this.#stepped = now
     return moved
@@ -310,24 +310,13 @@ function withoutOthers(
   return { jobs: Object.fromEntries(jobs), cronJobs: Object.fromEntries(cronJobs) }
 }
 
-/**
- * The state after the clock was set: of what a clock gave that was ahead, what lies in the future now; of what one gave
- * that was behind, all up to then.
- */
-function moveTimes(
-  { jobs, cronJobs }: BatchState,
-  beforeMs: number,
-  nowMs: number,
-  setMs: number,
-): BatchState {
-  const isForward = setMs > 0
-  const move = (atMs: number): number =>
-    atMs <= beforeMs && (isForward || atMs > nowMs) ? atMs + setMs : atMs
-  const mapped = <T>(records: Readonly<Record<string, T>>, change: (record: T) => T): Record<string, T> =>
-    Object.fromEntries(Object.entries(records).map(([key, record]) => [key, change(record)]))
+/** The state after the clock was set: what this boot has taken by it moves. */
+function moveTimes({ jobs, cronJobs }: BatchState, step: ClockStep): BatchState {
+  const move = (atMs: number): number => moveTime(atMs, step)
   return {
-    jobs: mapped(jobs, (record) => moveJobTimes(record, move)),
-    cronJobs: isForward ? mapped(cronJobs, (record) => moveCronTimes(record, move)) : cronJobs,
+    jobs: mapValues(jobs, (record) => moveJobTimes(record, move)),
+    // What one has started by a clock that was ahead, it may not start twice.
+    cronJobs: step.byMs > 0 ? mapValues(cronJobs, (record) => moveCronTimes(record, move)) : cronJobs,
   }
 }
 

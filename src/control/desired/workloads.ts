@@ -5,7 +5,7 @@ import { errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
-import type { ClockReading } from '../../decide/plan/pod-facts.ts'
+import type { ClockReading } from '../../decide/plan/clock-set.ts'
 import {
   expandReplicas,
   isReplicaDocument,
@@ -234,7 +234,7 @@ export class Workloads {
 
   #readClocks(): ClockReading {
     const { clock } = this.#env
-    return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() }
+    return { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
   }
 
   /** Whether a pod of a workload is to be as this document says, but not yet: others come first. */

@@ -1,7 +1,10 @@
 import type { PodObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { listOrEmpty, objectOrEmpty } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
+import { showTime } from '../../decide/plan/clock-set.ts'
+import type { ClockReading } from '../../decide/plan/clock-set.ts'
 import { goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { ProbeVerdicts, StatusFacts } from '../../decide/plan/pod-facts.ts'
 import { deriveStatus, podGeneration } from '../../decide/status/derive-status.ts'
@@ -42,7 +45,12 @@ export class PodDisplay {
     const probes = this.#env.prober.verdicts(state.ref.uid)
     state.memory.rememberProbes(state.observed, probes)
     const { status, recordChange } = derivePodStatus(this.#env, state, probes)
-    const object = toPodObject(state.classedPod, state.record, { status, nodeName: this.#env.hostName })
+    const { hostName: nodeName, clock } = this.#env
+    const object = toPodObject(state.classedPod, state.record, {
+      status,
+      nodeName,
+      clock: readClock(clock, state),
+    })
     state.takeStatus(recordChange)
     this.#made += 1
     const number = this.#made
@@ -110,7 +118,14 @@ function derivePodStatus(env: PodEnv, state: PodState, probes: ProbeVerdicts): D
     resize,
     postStarts,
     nowMs: env.clock.wallMs(),
+    clock: readClock(env.clock, state),
   })
+}
+
+/** By the boot's beginning that the state knows: it stays the same to the millisecond. */
+function readClock(clock: Clock, { bootedAtMs }: PodState): ClockReading {
+  const wallMs = clock.wallMs()
+  return { wallMs, uptimeMs: wallMs - bootedAtMs }
 }
 
 function whyNotStarted(env: PodEnv, { admission, lastError }: PodState): StatusFacts['blocked'] {
@@ -127,7 +142,11 @@ function whyNotStarted(env: PodEnv, { admission, lastError }: PodState): StatusF
 export function toPodObject(
   pod: Pod,
   record: PodRecord,
-  { status, nodeName }: { readonly status: PodStatus; readonly nodeName: string },
+  {
+    status,
+    nodeName,
+    clock,
+  }: { readonly status: PodStatus; readonly nodeName: string; readonly clock: ClockReading },
 ): PodObject {
   const { metadata } = pod
   const { ending } = record
@@ -139,7 +158,7 @@ export function toPodObject(
       namespace: metadata.namespace,
       uid: record.uid,
       generation: podGeneration(record),
-      creationTimestamp: formatTime(record.acceptedAtMs),
+      creationTimestamp: showTime(record.acceptedAtMs, clock),
       // A pod that was ended but stays as failed isn't being deleted.
       ...(ending === undefined || !goesAwayAfter(ending)
         ? {}

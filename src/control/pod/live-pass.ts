@@ -57,7 +57,7 @@ export class LivePass {
     const { clock, prober, shutdown, system } = this.#env
     const state = this.#state
     const { memory, observed, ref } = state
-    state.beginPass({ wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() })
+    state.beginPass({ wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() })
     memory.rememberProbes(observed, prober.verdicts(ref.uid))
     const overdueMs = state.activeDeadlineMs
     if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()

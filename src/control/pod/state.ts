@@ -18,8 +18,9 @@ import { computeEnding, goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import { blockedWaiting } from '../../decide/plan/pod-action.ts'
 import type { PodPlan, Waiting } from '../../decide/plan/pod-action.ts'
-import { clockSetMs } from '../../decide/plan/pod-facts.ts'
-import type { ClockReading, PodFacts } from '../../decide/plan/pod-facts.ts'
+import { clockStep, moveObservedTimes, moveRecordTimes } from '../../decide/plan/clock-set.ts'
+import type { ClockReading } from '../../decide/plan/clock-set.ts'
+import type { PodFacts } from '../../decide/plan/pod-facts.ts'
 import { awaitRuntime, hasFinished } from '../../decide/plan/progress.ts'
 import {
   changedResources,
@@ -140,13 +141,15 @@ class PodLife {
   /** The error of the newest pass, where it failed. */
   lastError: string | undefined
   observed: ObservedPod
+  /** With the times as the runtime says them. */
+  #observedAsSaid: ObservedPod
   /** The value of `runtimeLosses` when the newest pass read `observed`. */
   lossesWhenSeen = 0
   readonly #fresh: Set<string>
   readonly #postStarts: Set<ContainerId>
   readonly #preStops = new Map<ContainerId, HookInFlight>()
   readonly #linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
-  /** The clocks at the newest pass. */
+  /** By the wall clock as it is set. */
   #clocks: ClockReading
   /** Names of containers that were observed running. The runtime may lose them. */
   readonly #seenRunning = new Set<string>()
@@ -170,11 +173,12 @@ class PodLife {
     this.#onStage = listener.onStage
     this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
     this.pod = withDebuggers(pod, record.debuggers)
-    this.#clocks = { wallMs: env.clock.wallMs(), monotonicMs: env.clock.monotonicMs() }
+    this.#clocks = { wallMs: env.clock.wallMs(), uptimeMs: env.clock.uptimeMs() }
     this.#fresh = new Set(pulled)
     this.#postStarts = new Set(record.postStartsDue)
     this.stage = record.ending === undefined ? (adopted ? 'adopted' : 'waiting') : 'ending'
     this.observed = this.nothing
+    this.#observedAsSaid = this.nothing
     if (observed !== undefined) this.see(observed)
     this.isUnheardOf = !input.saved && observed === undefined
   }
@@ -326,7 +330,8 @@ class PodLife {
   /** @param losses the value of `runtimeLosses` before it was read; left out by what doesn't begin a pass */
   see(observed: ObservedPod, losses: number = this.lossesWhenSeen): void {
     this.#cancelledStarts ??= selectCancelledStarts(observed, this.record.containers)
-    this.observed = withoutCancelledStarts(observed, this.#cancelledStarts)
+    this.#observedAsSaid = withoutCancelledStarts(observed, this.#cancelledStarts)
+    this.observed = moveObservedTimes(this.#observedAsSaid, this.record)
     this.lossesWhenSeen = losses
     this.isUnheardOf = false
     for (const { name, state } of this.observed.containers)
@@ -352,13 +357,25 @@ class PodLife {
 
   // What its passes decide and do.
 
-  /** A pass of a pod that may run begins. When the wall clock was set, its start and its deadline move with it. */
+  /** A pass of a pod that may run begins. */
   beginPass(now: ClockReading): void {
-    const { startedAtMs } = this.record
-    const setMs = clockSetMs(this.#clocks, now)
+    this.reviewClock(now)
+    if (this.record.startedAtMs === undefined) this.#memory.change({ startedAtMs: now.wallMs })
+  }
+
+  /** When the wall clock was set, what was taken by it in this boot moves with it. Returns whether it was. */
+  reviewClock(now: ClockReading): boolean {
+    const step = clockStep(this.#clocks, now)
+    if (step === undefined) return false
     this.#clocks = now
-    if (startedAtMs === undefined) this.#memory.change({ startedAtMs: now.wallMs })
-    else if (setMs !== 0) this.#memory.change({ startedAtMs: startedAtMs + setMs })
+    this.#memory.change(moveRecordTimes(this.record, this.observed, step))
+    this.observed = moveObservedTimes(this.#observedAsSaid, this.record)
+    return true
+  }
+
+  /** When the host was booted, in wall milliseconds. */
+  get bootedAtMs(): number {
+    return this.#clocks.wallMs - this.#clocks.uptimeMs
   }
 
   takePlan({ waiting, resize, blockedRestarts = new Map(), restartAll }: PodPlan): void {

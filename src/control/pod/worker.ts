@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../base/json.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Admission } from '../../decide/admission/admit-pod.ts'
+import type { ClockReading } from '../../decide/plan/clock-set.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import type { ResizeRefusal } from '../../decide/plan/resize.ts'
 import { selectRestarts } from '../../decide/plan/restart-request.ts'
@@ -177,6 +178,13 @@ export class PodWorker {
   #retryImages(): void {
     this.state.retryImages()
     this.#env.images.clearBackoff(this.ref.uid)
+  }
+
+  /** The wall clock may have been set. */
+  reviewClock(now: ClockReading): void {
+    if (!this.state.reviewClock(now)) return
+    if (this.state.isSeen && this.state.stage !== 'gone') this.#display.publish()
+    this.#loop.wake()
   }
 
   /** The pull of one of its images has made progress. */

@@ -6,6 +6,7 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerGarbagePolicy } from '../node/plan-container-garbage.ts'
 import type { BackoffLimits, Retries } from './backoff.ts'
+import type { ClockReading } from './clock-set.ts'
 import type { Waiting } from './pod-action.ts'
 import type { ResizeRefusal, ResizeState } from './resize.ts'
 
@@ -96,25 +97,6 @@ export interface StatusFacts {
   /** Containers whose postStart hook is in flight: until it is done they aren't shown as running. */
   readonly postStarts?: ReadonlySet<ContainerId>
   readonly nowMs: number
-}
-
-/** A reading of both clocks. */
-export interface ClockReading {
-  readonly wallMs: number
-  readonly monotonicMs: number
-}
-
-/** How much the wall clock may gain without being set: drift, or a suspension of the host. */
-const longestSuspensionMs = 86_400_000
-/** How much a slewed clock may lose. */
-const longestSlewMs = 60_000
-
-/**
- * By how much the wall clock was set between two readings, 0 where it was not: back, or forward by more than a day, as
- * in a board's first synchronization. A smaller step forward may be a suspension of the host, which counts as elapsed
- * time.
- */
-export function clockSetMs(before: ClockReading, now: ClockReading): number {
-  const gainedMs = now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs)
-  return gainedMs > longestSuspensionMs || gainedMs < -longestSlewMs ? gainedMs : 0
+  /** What is later than this was taken by another setting of the wall clock: see `showTime`. */
+  readonly clock: ClockReading
 }

@@ -1,5 +1,4 @@
 /* A container's status, from its pod's record and what was observed; and why one ended where the runtime doesn't say. */
-import { formatTime } from '../../base/clock.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
@@ -14,6 +13,7 @@ import type { ContainerId } from '../../pod/values/ids.ts'
 import { isRestartableInit } from '../plan/backoff.ts'
 import { newestEnd, viewContainer } from '../plan/container-view.ts'
 import type { ContainerView } from '../plan/container-view.ts'
+import { showTime } from '../plan/clock-set.ts'
 import type { StatusFacts } from '../plan/pod-facts.ts'
 import { hasInitialized } from '../plan/progress.ts'
 import { appliedResources, withResizable } from '../plan/resize.ts'
@@ -66,7 +66,7 @@ function deriveState(
   const { view } = seen
   if (view.kind === 'live' && view.container.state === 'running') {
     const { startedAtMs } = view.container
-    return { running: startedAtMs === undefined ? {} : { startedAt: formatTime(startedAtMs) } }
+    return { running: startedAtMs === undefined ? {} : { startedAt: showTime(startedAtMs, facts.clock) } }
   }
   const waiting = facts.waiting.get(spec.name)
   // In a terminating or failed pod an exited container no longer waits.
@@ -98,8 +98,8 @@ function terminatedState(facts: StatusFacts, end: EndedContainer): ContainerStat
     exitCode: end.exitCode,
     ...(end.reason === '' ? {} : { reason: end.reason }),
     ...(message === '' ? {} : { message }),
-    ...(end.startedAtMs === undefined ? {} : { startedAt: formatTime(end.startedAtMs) }),
-    finishedAt: formatTime(end.finishedAtMs),
+    ...(end.startedAtMs === undefined ? {} : { startedAt: showTime(end.startedAtMs, facts.clock) }),
+    finishedAt: showTime(end.finishedAtMs, facts.clock),
     containerID: `${facts.runtimeName}://${end.containerId}`,
   }
 }

@@ -1,4 +1,3 @@
-import { formatTime } from '../../base/clock.ts'
 import { sameData } from '../../base/json.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import {
@@ -26,6 +25,7 @@ import { isRestartableInit } from '../plan/backoff.ts'
 import { newestEnd, viewContainer } from '../plan/container-view.ts'
 import type { ContainerView } from '../plan/container-view.ts'
 import { goesAwayAfter } from '../plan/ending.ts'
+import { showTime } from '../plan/clock-set.ts'
 import type { StatusFacts } from '../plan/pod-facts.ts'
 import { hasInitialized, runsAgain as isToRunAgain } from '../plan/progress.ts'
 import { podAsAllocated, podAsApplied } from '../plan/resize.ts'
@@ -79,7 +79,7 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
       : { reason: why.reason, message: wasRejected(record) ? rejection(why.message) : why.message }),
     ...addresses('hostIP', facts.hostIps),
     ...addresses('podIP', ips),
-    ...(record.startedAtMs === undefined ? {} : { startTime: formatTime(record.startedAtMs) }),
+    ...(record.startedAtMs === undefined ? {} : { startTime: showTime(record.startedAtMs, facts.clock) }),
     qosClass: computeQosClass(pod.spec),
     ...(wasNeverAdmitted(facts)
       ? {}
@@ -270,7 +270,7 @@ function stampConditions(facts: StatusFacts, fresh: readonly Condition[]) {
     if (!same) changed = true
     const stamp = same ? known : { status: condition.status, atMs: facts.nowMs }
     record[condition.type] = stamp
-    return { ...condition, observedGeneration, lastTransitionTime: formatTime(stamp.atMs) }
+    return { ...condition, observedGeneration, lastTransitionTime: showTime(stamp.atMs, facts.clock) }
   })
   return { conditions, record: changed ? record : before }
 }

@@ -50,6 +50,8 @@ export interface PodRecord {
   readonly oomKills?: number | undefined
   readonly conditions: Readonly<Record<string, ConditionRecord>>
   readonly containers: Readonly<Record<string, ContainerHistory>>
+  /** By container id: by how much the wall clock was set since the runtime took the container's times. */
+  readonly clockMoves?: Readonly<Record<string, ClockMove>> | undefined
   readonly ending?: PodEnding | undefined
   /**
    * The allocated cpu and memory of containers, by name, and under `/pod` of the pod itself, while a resize is not
@@ -90,6 +92,12 @@ export interface PodRecord {
         readonly until?: EvictionEnd | undefined
       }
     | undefined
+}
+
+/** Milliseconds. The end is moved by what came after it. */
+export interface ClockMove {
+  readonly startMs: number
+  readonly endMs: number
 }
 
 /** The record of one container name of a pod. */

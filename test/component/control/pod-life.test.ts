@@ -321,3 +321,94 @@ describe('a container that ended for its memory', () => {
     expect(shown(rig).terminated).toMatchObject({ exitCode: 137, reason: 'OOMKilled' })
   })
 })
+
+describe('on a board without a battery, whose clock is set after it has booted', () => {
+  const bootedAtMs = Date.UTC(1970, 0, 1)
+  const trueMs = Date.UTC(2026, 6, 1)
+  const shownTimes = (name: string) => {
+    const { metadata, status } = rig.pod(name)
+    const { state, lastState } = rig.container(name)
+    return {
+      created: metadata.creationTimestamp,
+      started: status.startTime,
+      ready: status.conditions.find(({ type }) => type === 'Ready')?.lastTransitionTime,
+      running: state.running?.startedAt,
+      ended: lastState.terminated?.finishedAt,
+    }
+  }
+  const setClock = async (wallMs: number) => {
+    rig.clock.setWall(wallMs)
+    await rig.clock.advance(10_000)
+  }
+  /** podd begins a minute after the boot. */
+  const boot = async () => {
+    rig.clock.boot(60_000)
+    rig.clock.setWall(bootedAtMs + 60_000)
+    await rig.start()
+  }
+
+  it('a pod of this boot has all its times by the clock as it is now, also for the next podd', async () => {
+    await rig.terminate()
+    await boot()
+    await rig.apply(podManifest('web', { activeDeadlineSeconds: 600 }))
+    await rig.clock.advance(60_000)
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    await setClock(trueMs)
+    const shown = {
+      created: '2026-06-30T23:58:59Z',
+      started: '2026-06-30T23:58:59Z',
+      ready: '2026-06-30T23:59:59Z',
+      running: '2026-06-30T23:59:59Z',
+      ended: '2026-06-30T23:59:59Z',
+    }
+    expect(shownTimes('web')).toEqual(shown)
+    await rig.kill()
+    await rig.start()
+    expect(shownTimes('web')).toEqual(shown)
+    // It has been active for 71 s, whatever the clock said.
+    await rig.clock.advance(500_000)
+    expect(rig.pod('web').status.phase).toBe('Running')
+    await rig.clock.advance(60_000)
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Failed', reason: 'DeadlineExceeded' })
+  })
+
+  it('a pod of an earlier boot is as old as this boot at least, and as old as it is once the clock is right', async () => {
+    await rig.terminate()
+    rig.clock.setWall(trueMs)
+    await rig.start()
+    await rig.apply(podManifest('web', { activeDeadlineSeconds: 1_000_000 }))
+    const { created, started } = shownTimes('web')
+    expect(created).toBe('2026-07-01T00:00:00Z')
+    await rig.kill()
+    rig.fake.endSandbox('web')
+    await boot()
+    await rig.clock.advance(1000)
+    expect(shownTimes('web')).toMatchObject({
+      created: '1970-01-01T00:00:00Z',
+      started: '1970-01-01T00:00:00Z',
+      running: expect.stringMatching(/^1970-01-01T00:01:0/u) as string,
+    })
+    await setClock(trueMs + 3_600_000)
+    expect(shownTimes('web')).toMatchObject({
+      created,
+      started,
+      running: expect.stringMatching(/^2026-07-01T00:59:59/u) as string,
+    })
+    expect(rig.pod('web').status.phase).toBe('Running')
+  })
+
+  it('a pod of a boot with a clock in the future is none of the future once that was set back', async () => {
+    await rig.terminate()
+    rig.clock.setWall(Date.UTC(2099, 0, 1))
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(60_000)
+    await setClock(trueMs)
+    expect(shownTimes('web')).toMatchObject({
+      created: '2026-06-30T23:59:00Z',
+      ready: '2026-06-30T23:59:00Z',
+      running: '2026-06-30T23:59:00Z',
+    })
+  })
+})

@@ -434,6 +434,7 @@ describe('the status of a resize', () => {
       runtimeName: 'containerd',
       hostIps: ['192.0.2.1'],
       nowMs: 0,
+      clock: { wallMs: 0, uptimeMs: 0 },
       resize,
     }).status
 

@@ -150,6 +150,7 @@ describe('a restart on request', () => {
         runtimeName: 'containerd',
         hostIps: [],
         nowMs,
+        clock: { wallMs: nowMs, uptimeMs: 0 },
       }).status.phase
     expect(phase()).toBe('Failed')
     expect(phase(['a-0'])).toBe('Running')
