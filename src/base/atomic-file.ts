@@ -26,7 +26,8 @@ const ownerOnly = 0o600
 /**
  * Replaces `path` by `data` so that readers see the old file or the new one and never a part, also after a power cut:
  * temp file in the same directory, fsync, rename, fsync of the directory. The directory must exist. On failure the old
- * file stands, the temp file is gone, and the system's error is thrown as it is (`code` ENOSPC, EROFS, …).
+ * file stands, the temp file is gone, and the system's error is thrown (`code` ENOSPC, EROFS, …), about the file itself:
+ * a temp file has another name each time, and what fails repeatedly is told once.
  *
  * The names of temp files start with a dot and end in `.tmp`; see `isAtomicFileTemp`.
  * @param mode the file's permission bits; the process's umask doesn't matter
@@ -37,8 +38,8 @@ export async function writeFileAtomic(
   mode = ownerOnly,
 ): Promise<void> {
   const tempPath = newTempPath(path)
-  const file = await callFile<number>((callback) => open(tempPath, 'wx', mode, callback))
   try {
+    const file = await callFile<number>((callback) => open(tempPath, 'wx', mode, callback))
     try {
       if (mode !== ownerOnly) await callFile<void>((callback) => fchmod(file, mode, callback))
       await writeWhole(file, typeof data === 'string' ? Buffer.from(data) : data)
@@ -49,9 +50,15 @@ export async function writeFileAtomic(
     await rename(tempPath, path)
   } catch (error) {
     await tryRemove(tempPath)
-    throw error
+    throw aboutFile(error, tempPath, path)
   }
   await syncDirectory(dirname(path))
+}
+
+/** The system's error about a temp file, as if it were about what that was to become. */
+export function aboutFile(error: unknown, tempPath: string, path: string): unknown {
+  if (error instanceof Error) error.message = error.message.replaceAll(tempPath, path)
+  return error
 }
 
 /** In bytes: Linux takes names of 255, and that of a temp file has two dots, a UUID and `.tmp` more. */
@@ -76,8 +83,8 @@ async function writeWhole(file: number, bytes: Uint8Array): Promise<void> {
 /** As `writeFileAtomic`, but synchronous. */
 export function writeFileAtomicSync(path: string, data: string, mode = ownerOnly): void {
   const tempPath = newTempPath(path)
-  const file = openSync(tempPath, 'wx', mode)
   try {
+    const file = openSync(tempPath, 'wx', mode)
     try {
       fchmodSync(file, mode)
       writeFileSync(file, data)
@@ -90,9 +97,9 @@ export function writeFileAtomicSync(path: string, data: string, mode = ownerOnly
     try {
       unlinkSync(tempPath)
     } catch {
-      // It was renamed, or can't be removed: the original error is thrown.
+      // It was never made, was renamed, or can't be removed: the original error is thrown.
     }
-    throw error
+    throw aboutFile(error, tempPath, path)
   }
   const directory = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY)
   try {

@@ -13,7 +13,7 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { removeTree } from '../base/atomic-file.ts'
+import { aboutFile, removeTree } from '../base/atomic-file.ts'
 import { formatTime } from '../base/clock.ts'
 import { errorCode, ifThere } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
@@ -51,7 +51,7 @@ export async function writeVolumeFiles(
     await swapLink(directory, fresh)
   } catch (error) {
     await removeTree(`${directory}/${fresh}`)
-    throw error
+    throw aboutFile(error, `${directory}/${fresh}`, directory)
   }
   await showFiles(directory, files)
   // The old directory is out of date from now on.

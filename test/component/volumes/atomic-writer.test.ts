@@ -91,6 +91,13 @@ describe('the files of a volume', () => {
     expect(await readdir(directory)).toEqual([])
   })
 
+  it('name themselves where they cannot be written, and no directory of their own', async () => {
+    const name = 'x'.repeat(300)
+    await expect(write({ [name]: '1' })).rejects.toThrow(
+      `ENAMETOOLONG: name too long, open '${directory}/${name}'`,
+    )
+  })
+
   it('never stand where others need a directory', async () => {
     await expect(write({ a: '1', 'a/b/c': '2' })).rejects.toThrow(
       'a file stands at "a", where "a/b/c" needs a directory',

@@ -76,14 +76,18 @@ describe('writeFileAtomic', () => {
     // A directory that isn't empty can't be replaced by a file.
     await mkdir(path)
     await writeFile(join(path, 'inside'), '')
-    await expect(writeFileAtomic(path, 'x')).rejects.toMatchObject({ code: 'EISDIR' })
+    await expect(writeFileAtomic(path, 'x')).rejects.toMatchObject({
+      code: 'EISDIR',
+      message: `EISDIR: illegal operation on a directory, rename '${path}' -> '${path}'`,
+    })
     expect(await readdir(directory)).toEqual(['taken'])
   })
 
   it('throws the error of the system when the directory is missing', async () => {
-    await expect(writeFileAtomic(join(directory, 'no', 'file'), 'x')).rejects.toMatchObject({
-      code: 'ENOENT',
-    })
+    const path = join(directory, 'no', 'file')
+    const message = `ENOENT: no such file or directory, open '${path}'`
+    await expect(writeFileAtomic(path, 'x')).rejects.toMatchObject({ code: 'ENOENT', message })
+    expect(() => writeFileAtomicSync(path, 'x')).toThrow(message)
   })
 
   it('survives writers that race: one of them wins whole', async () => {
