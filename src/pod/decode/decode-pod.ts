@@ -168,9 +168,12 @@ export function decodeObject(
     metadata: wanted,
   }
   const pod = decodePod(asPod, fieldValidation, { ...options, below: path })
-  // What is wrong with the workload's own name is told already.
-  const isOwn = ({ path: [first, second], reason }: FieldProblem): boolean =>
-    first !== 'metadata' || (second !== 'name' && second !== 'namespace') || reason === 'RefusedHere'
+  // What is wrong with the workload's own name is told already; that of its pods is longer.
+  const isOfName = ({ path: [first, second] }: FieldProblem): boolean =>
+    first === 'metadata' && (second === 'name' || second === 'namespace')
+  const isTold = rest.problems.some((problem) => isOfName(problem))
+  const isOwn = (problem: FieldProblem): boolean =>
+    !isOfName(problem) || !isTold || problem.reason === 'RefusedHere'
   const moved = (problem: FieldProblem): FieldProblem =>
     Object.assign({}, problem, {
       path: pathBelowTemplate(path, problem.path),

@@ -230,6 +230,22 @@ describe('a workload is refused as the API server refuses it, at its own path', 
     expect(problemsOf(kind, spec)).toEqual([])
   })
 
+  it.each([252, 253])(
+    'says so where its name has %i characters, which only those of its pods are too long for',
+    (length) => {
+      const metadata = { name: 'b'.repeat(length) }
+      const manifest = {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata,
+        spec: { selector, template: pod() },
+      }
+      const { accepted, problems } = decodeObject('Deployment', manifest, 'Strict')
+      expect([accepted, problems.length]).toEqual([undefined, 1])
+      expect(formatFieldPath(problems[0]?.path ?? [])).toBe('metadata.name')
+    },
+  )
+
   it('counts no more pods of a Job than it has completions', () => {
     const spec = { parallelism: 5000, completions: 3, template: pod({ restartPolicy: 'Never' }) }
     expect(problemsOf('Job', spec)).not.toContainEqual(expect.stringContaining('parallelism'))
