@@ -3,7 +3,7 @@ import type { ResourceList } from '../../api/resource.ts'
 import { formatAgeOf } from '../../api/served-kind.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { findKind } from '../../api/served-kinds.ts'
-import type { RollbackReply } from '../../api/sources.ts'
+import type { RollbackReply, UnitObject } from '../../api/sources.ts'
 import { formatTime, startDeadline } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { canonicalJson, objectAt, objectsAt, textAt } from '../../base/json.ts'
@@ -68,7 +68,7 @@ const actions = ['status', 'restart', 'history', 'undo', 'pause', 'resume'] as c
 export const rolloutVerb: Verb = {
   usage: 'rollout (status | restart | history | undo | pause | resume) KIND/NAME [--to-revision NUMBER]',
   help: `status waits until all pods of a Deployment, StatefulSet or DaemonSet are of its newest template and available; the exit
-code is 1 if the time is over before. history lists the templates that are kept of it, and undo goes back to the one before,
+code is 1 if the time is over before, or once its newest template has failed. history lists the templates that are kept of it, and undo goes back to the one before,
 or to the one that --to-revision names: of a workload that was written over the API by writing that template again, of one
 that a file or a URL gives as podd rollback does, until its source gives something new. restart has the pods replaced one
 after the other, pause and resume stop and continue that for a Deployment; these change what was written over the API.`,
@@ -203,10 +203,8 @@ async function undo(context: VerbContext, target: WorkloadName, namespace: strin
   const path = pathOf(target, namespace)
   const to = readRevision(args, 'to-revision')
   const workload = await client.get<WorkloadObject>(path, signal)
-  const annotations = workload.metadata.annotations ?? {}
-  const source = annotations['podd.dev/source'] ?? ''
-  if (source !== 'api') {
-    const unit = source.startsWith('http') ? source : (annotations['podd.dev/path'] ?? '')
+  const unit = unitOf(workload)
+  if (unit !== undefined) {
     const query = { unit, ...(to !== undefined && { to: String(to) }) }
     const reply = await client.post<RollbackReply>(withQuery('/podd/v1/units/rollback', query), signal)
     const text = `revision ${reply.active} of ${reply.unit} counts until its source gives something new, or \`podd resume ${reply.unit}\`\n`
@@ -320,6 +318,12 @@ async function waitForRollout(
     throw new PoddError('WAIT_FAILED', `${kind.singular} ${name} has the updateStrategy OnDelete`, {
       hint: 'Each pod is replaced when it is deleted: podd delete pod NAME.',
     })
+  const unit = unitOf(first)
+  const check = async (): Promise<void> => {
+    if (unit !== undefined)
+      refuseFailed(await client.get<readonly UnitObject[]>('/podd/v1/units', signal), unit, target)
+  }
+  await check()
   if (isDone(first)) return done
   const until = AbortSignal.any([signal, late.signal])
   const tooLate = (): PoddError =>
@@ -332,6 +336,7 @@ async function waitForRollout(
     for await (const { type, object } of client.changes<WorkloadObject>(list, since, until)) {
       if (object.metadata.name !== name) continue
       if (type === 'DELETED') throw new PoddError('WAIT_FAILED', `${kind.singular} ${name} was deleted`)
+      await check()
       if (isDone(object)) return done
     }
   } catch (error) {
@@ -340,6 +345,29 @@ async function waitForRollout(
   }
   signal.throwIfAborted()
   throw tooLate()
+}
+
+/** The file or URL that gives it; undefined of what was written over the API. */
+function unitOf({ metadata: { annotations = {} } }: WorkloadObject): string | undefined {
+  const { 'podd.dev/source': source = 'api', 'podd.dev/path': path } = annotations
+  return source === 'api' ? undefined : source.startsWith('http') ? source : path
+}
+
+/**
+ * Throws PoddError WAIT_FAILED where the newest revision of a file or URL has failed: of one that was rolled back, the
+ * workload is that of an earlier one, whose pods may all be there.
+ */
+function refuseFailed(
+  units: readonly UnitObject[],
+  name: string,
+  { kind, name: workload }: WorkloadName,
+): void {
+  const unit = units.find(({ metadata }) => metadata.name === name)
+  const { state, message = 'it did not become healthy' } = unit?.status ?? {}
+  if (state !== 'Failed' && state !== 'RolledBack') return
+  throw new PoddError('WAIT_FAILED', `the rollout of ${kind.singular} "${workload}" has failed: ${message}`, {
+    hint: `\`podd history ${name}\` shows how its containers ended.`,
+  })
 }
 
 /** Why a Deployment's rollout is not waited for any longer; undefined where it is. */

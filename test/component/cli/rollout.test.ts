@@ -60,6 +60,30 @@ describe('podd rollout status', () => {
     })
   })
 
+  it('fails where the newest of its file was rolled back, though all pods of the one before are there', async () => {
+    const counts = { replicas: 2, updatedReplicas: 2, availableReplicas: 2 }
+    const { metadata, ...rest } = deployment(counts)
+    const name = '/manifests/web.yaml'
+    const annotations = { 'podd.dev/source': 'file', 'podd.dev/path': name }
+    rig.deployments.put({ ...rest, metadata: { ...metadata, annotations } })
+    const message = 'revision 2 failed, and revision 1 counts again'
+    const status = {
+      state: 'RolledBack',
+      active: 1,
+      offered: 2,
+      progressing: [],
+      revisions: [],
+      message,
+    } as const
+    rig.units = [
+      { apiVersion: 'podd.dev/v1', kind: 'Unit', metadata: { name }, spec: { source: 'file' }, status },
+    ]
+    expect(await podd('rollout status deploy/web')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(message),
+    })
+  })
+
   it('fails when the time is over', async () => {
     rig.deployments.put(deployment({ replicas: 2, updatedReplicas: 2, availableReplicas: 1 }))
     expect(await podd('rollout status deploy/web --timeout 1ms')).toMatchObject({
