@@ -322,7 +322,12 @@ function explainSource(
     }
   if (error === undefined) return undefined
   const what = 'not all that its source gives now is valid, and the last good form counts'
-  return { state: 'Invalid', message: `${what}: ${error.message}` }
+  const { place, field, message } = error
+  const line = place.line === undefined ? [] : [`line ${place.line}`]
+  return {
+    state: 'Invalid',
+    message: [what, ...line, ...(field === undefined ? [] : [field]), message].join(': '),
+  }
 }
 
 function showUnit(

@@ -185,7 +185,9 @@ class Decoder {
 
   #takeObject(value: Json, at: FieldPath, written: Written): void {
     if (!isJsonObject(value)) {
-      this.#refuse(at, written, { path: [], message: 'must be an object with apiVersion and kind' })
+      const isComment = typeof value === 'string' && /^\/[/*]/.test(value)
+      const why = isComment ? ': comments begin with `#` here, not with `//` or `/*`, in JSON too' : ''
+      this.#refuse(at, written, { path: [], message: `must be an object with apiVersion and kind${why}` })
       return
     }
     try {

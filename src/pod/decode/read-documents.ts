@@ -5,11 +5,10 @@ import type { FieldPath } from '../schema/issues.ts'
 import { countUpTo, findTextFault, splitJson } from './text-faults.ts'
 import type { Slice } from './text-faults.ts'
 import {
+  explainLine,
   findOversize,
-  isTemplate,
   keyName,
   parseYaml,
-  unrenderedTemplate,
   yamlMessage,
   yamlToJson,
   YamlValueError,
@@ -140,7 +139,7 @@ function readOne(
     const [error] = document.errors
     if (error !== undefined) {
       const offset = originalOffset(error.pos[0])
-      const message = isTemplate(text, offset) ? unrenderedTemplate : yamlMessage(error)
+      const message = explainLine(text, offset) ?? yamlMessage(error)
       return { kind: 'broken', message, position: positionOf(offset) }
     }
     const { value, targetOf, changedKeys } = yamlToJson(yaml, document)
@@ -317,6 +316,8 @@ export function describeBytes(input: string | Uint8Array): readonly [message: st
   const bytes = Buffer.from(input)
   const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
   if (isUtf16) return ['not a text in UTF-8 but in UTF-16: save it as UTF-8', { line: 1, column: 1 }]
+  if (bytes[0] === 0x1f && bytes[1] === 0x8b)
+    return ['packed with gzip, and no text: unpack it', { line: 1, column: 1 }]
   const text = bytes.toString('utf8')
   const nul = text.indexOf('\0')
   const other = text.indexOf('\uFFFD')

@@ -17,9 +17,11 @@ const unreadable = /[^\t\n\r\u0020-\u007E\u0085\u00A0-\uD7FF\uE000-\uFFFD\u{1000
 
 const directive = /^%(\S*)[ \t]*(\S*)/gmu
 
+const webPage = /^\s*(?=<(?:!doctype\s+html|html)\b)/iu
+
 /**
  * Faults that go-yaml refuses in a text and the YAML library accepts: raw control characters, and directives other than
- * `%YAML 1.1` and `%TAG`.
+ * `%YAML 1.1` and `%TAG`. Also a page of HTML, which a proxy or a login answers with: as YAML it may be a string.
  */
 export function findTextFault(text: string): TextFault | undefined {
   const control = unreadable.exec(text)
@@ -28,6 +30,8 @@ export function findTextFault(text: string): TextFault | undefined {
     const message = `a control character (U+${code}): write it as an escape in double quotes`
     return { message, offset: control.index }
   }
+  const page = webPage.exec(text)
+  if (page !== null) return { message: 'a page of HTML, and no manifest', offset: page[0].length }
   return text.startsWith('%') || text.includes('\n%') ? findDirective(text) : undefined
 }
 

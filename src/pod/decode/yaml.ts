@@ -450,14 +450,27 @@ export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message
 const openBracket = 'a bracket that is opened here or above is not closed, or stands too far to the left'
 
 /** The braces of an unrendered chart or playbook. */
-export const unrenderedTemplate =
+const unrenderedTemplate =
   'a template that was not rendered (`{{ … }}`): podd reads YAML, such as `helm template` writes'
 
-/** Whether the line at `offset` has a template's braces. */
-export function isTemplate(text: string, offset: number): boolean {
+/**
+ * What a text is instead of YAML, where the line at `offset`, at which the parser gave up, or the one above shows it.
+ * The parser's own message would lead elsewhere.
+ */
+export function explainLine(text: string, offset: number): string | undefined {
   const start = text.lastIndexOf('\n', offset - 1) + 1
   const end = text.indexOf('\n', offset)
-  return /\{\{|\{%/.test(text.slice(start, end < 0 ? text.length : end))
+  const line = text.slice(start, end < 0 ? text.length : end)
+  const above = text.slice(text.lastIndexOf('\n', start - 2) + 1, start)
+  const either = (pattern: RegExp): RegExpExecArray | null => pattern.exec(line) ?? pattern.exec(above)
+  if (/\{\{|\{%/.test(line)) return unrenderedTemplate
+  if (either(/^(?:<{7}|={7}|>{7})(?=\s|$)/))
+    return 'the mark of a conflict that git could not resolve (`<<<<<<<`): choose one of the two versions, and remove the marks'
+  if (either(/^\s*(?:\/\/|\/\*)/)) return 'comments begin with `#` here, not with `//` or `/*`, in JSON too'
+  const [, blank] = either(/^[ \t]*([\u00A0\u2000-\u200B\u202F\u3000\uFEFF])/) ?? []
+  if (blank === undefined) return undefined
+  const code = (blank.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+  return `U+${code} at the beginning of a line, which looks like a space: YAML takes only spaces there`
 }
 
 const unknownTag = 'podd does not know this tag; a value that begins with `!` needs quotes'

@@ -208,7 +208,9 @@ async function readAnswer(
     discard(body)
     return { kind: 'failed', message: 'the server sends a stream of events', hint: streamHint }
   }
-  const encoding = firstHeader(headers, 'content-encoding') ?? 'identity'
+  // `x-gzip` is an older name of it (RFC 9110, 8.4.1.3).
+  const encoding =
+    firstHeader(headers, 'content-encoding')?.toLowerCase().replace('x-gzip', 'gzip') ?? 'identity'
   if (encoding !== 'identity' && encoding !== 'gzip') {
     discard(body)
     return { kind: 'failed', message: `the server sent ${encoding}, which was not asked for` }

@@ -262,10 +262,10 @@ describe('a URL', () => {
     await run.until(is('a=i:2'))
   })
 
-  it('may pack its answer', async () => {
+  it.each(['gzip', 'x-gzip', 'GZip'])('may pack its answer, and call that %s', async (encoding) => {
     answer = (request, response) => {
       expect(request.headers['accept-encoding']).toBe('gzip')
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(podYaml('a')))
+      response.writeHead(200, { 'content-encoding': encoding }).end(gzipSync(podYaml('a')))
     }
     await start(await serve()).until(is('a=busybox:1.36'))
   })

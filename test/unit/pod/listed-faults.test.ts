@@ -210,6 +210,17 @@ describe('in plain words', () => {
   it.each([
     [container('args: [{{ .Values.x }}]'), 'a template that was not rendered'],
     [`${head}spec:\n  {{- if .Values.x }}\n  containers: []\n`, 'a template that was not rendered'],
+    [
+      `${head}<<<<<<< HEAD\nspec: {containers: []}\n=======\nspec: {}\n>>>>>>> b\n`,
+      'a conflict that git could not',
+    ],
+    [
+      `${head}spec:\n\u00A0\u00A0containers:\n\u00A0\u00A0- {name: main, image: b}\n`,
+      'U+00A0 at the beginning of a line',
+    ],
+    [`// the web\n{"kind": "Pod",\n"apiVersion": "v1"}\n`, 'comments begin with `#` here'],
+    [`// the web\n{"kind": "Pod"}\n`, 'comments begin with `#` here'],
+    ['<!DOCTYPE html>\n<html><body>Log in</body></html>\n', 'a page of HTML'],
     [container('image: "b" c'), 'text behind a value that is complete'],
     [`${head}spec: {containers: [\n`, 'is not closed'],
     [container('args: ["a]'), 'a quote that is opened here or above is not closed'],
