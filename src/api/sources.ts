@@ -174,6 +174,8 @@ export interface AppliedPlace {
 export interface AppliedPodEntry extends AppliedPlace {
   /** `namespace/name` */
   readonly key: string
+  /** The workload that makes it; left out of one that is written as a pod. A podd of an older version doesn't say. */
+  readonly owner?: { readonly kind: string; readonly name: string } | undefined
   /** The applied manifest, without defaults. */
   readonly manifest: JsonObject
   /** It was rejected, has finished or is terminating: any change of its spec makes a new pod. */

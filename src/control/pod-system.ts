@@ -324,6 +324,7 @@ function listAppliedPods(
       problem: problemOf(podKey(ref)),
       path: state.record.path,
       source: state.record.source,
+      owner: state.record.owner,
       manifest: state.record.manifest,
       isPastChange: state.isPastChange,
       isUpToDate: state.pod.spec.containers.every(({ name, image }) => {

@@ -6,7 +6,8 @@ import type { AppliedPlace, AppliedPodEntry, AppliedReply, UnitObject } from '..
 import { systemClock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isSourceUrl, showUrl } from '../../base/http.ts'
-import { canonicalJson, jsonAt, textEntries } from '../../base/json.ts'
+import { canonicalJson, jsonAt, sameData, textEntries } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { readBounded } from '../../base/read-bounded.ts'
 import { explainChange, formatDifferences } from '../../decide/sources/diff-pod.ts'
 import type { PodChange } from '../../decide/sources/diff-pod.ts'
@@ -72,9 +73,16 @@ function objectName(document: SourceDocument): string {
   return `${kind.toLowerCase()}-${metadata.name}`
 }
 
-/** The current objects of a file, by key, as the daemon has them. */
+/** The current objects of a file, by key, as the daemon has them; not the pods that its workloads make. */
 export function objectsIn(path: string, applied: AppliedReply): readonly string[] {
-  return [...applied.pods, ...applied.objects].flatMap((each) => (each.path === path ? [each.key] : []))
+  return [...applied.pods.filter((pod) => !isMade(pod)), ...applied.objects].flatMap((each) =>
+    each.path === path ? [each.key] : [],
+  )
+}
+
+/** Whether it stands in no manifest: a workload makes it. */
+function isMade({ owner }: AppliedPodEntry): boolean {
+  return owner !== undefined
 }
 
 /**
@@ -284,7 +292,9 @@ export function planManifests(
   })
   const stays = new Set(refused.map(({ path }) => path))
   const ends = [
-    ...applied.pods.map(({ key, path }) => ({ key, path, object: `pod ${key}` })),
+    ...applied.pods.flatMap((pod) =>
+      isMade(pod) ? [] : [{ key: pod.key, path: pod.path, object: `pod ${pod.key}` }],
+    ),
     ...applied.objects.map(({ key, path }) => ({ key, path, object: key })),
   ].filter(({ key, path }) => !wanted.has(key) && replacesFile(path) && !stays.has(path))
   return [...possible, ...ends.map(({ object }) => ({ object, verdict: 'end' as const, details: [] }))]
@@ -340,10 +350,23 @@ export async function explainObjects(
       if (found === undefined) return change
       const before = dataOf(found)
       const after = dataOf(document.manifest)
+      if (jsonAt(found, 'immutable') === true && isOtherContent(before, after, document.manifest)) {
+        const reason =
+          'it is immutable, and stays: give the changed one another name, or remove the old one first'
+        return { object: change.object, verdict: 'refuse', details: [reason] }
+      }
       const details = kind === 'Secret' ? changedKeys(before, after) : changedLines(before, after)
       return { ...change, details }
     }),
   )
+}
+
+function isOtherContent(
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+  manifest: JsonObject,
+): boolean {
+  return manifest['immutable'] !== true || !sameData(before, after)
 }
 
 const dataKinds: Readonly<Record<string, string>> = { ConfigMap: 'configmaps', Secret: 'secrets' }

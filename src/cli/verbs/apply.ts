@@ -1,14 +1,16 @@
 import { chown, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AppliedReply, RevisionObject, UnitObject } from '../../api/sources.ts'
+import type { WorkloadObject } from '../../api/cluster-objects.ts'
 import { explainTrouble } from '../../api/pod-summary.ts'
-import type { PodListObject, PodObject } from '../../api/resource.ts'
+import type { PodListObject, PodObject, ResourceList } from '../../api/resource.ts'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { sameData } from '../../base/json.ts'
+import { canonicalJson, objectsAt, sameData, textAt } from '../../base/json.ts'
 import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
-import { isPodDocument } from '../../pod/objects/document.ts'
+import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import { dnsSubdomain } from '../../pod/validation/name-rules.ts'
+import { digestText } from '../../pod/values/hash.ts'
 import { formatProblem } from '../output/report-format.ts'
 import { shorten } from '../output/table.ts'
 import { listPath } from '../arguments/pod-argument.ts'
@@ -45,7 +47,7 @@ export const applyVerb: Verb = {
   usage: 'apply -f FILE|DIRECTORY|URL | -k DIRECTORY [--name NAME [--prune]] [--wait] [--dry-run]',
   help: `Checks manifests, shows what they change (as \`podd diff\` does), and writes each file under its own name into the
 manifest directory, whole or not at all. With --wait it returns when what was written is healthy: its pods have been
-ready for \`updates.minReady\`, or have succeeded; and fails as soon as it is known that it isn't, with the reason and the last
+ready for \`updates.minReady\`, or have succeeded, and its Jobs are complete; and fails as soon as it is known that it isn't, with the reason and the last
 lines of the containers' logs. Nothing is written if one of the manifests has an error. To edit a file that is in the manifest directory
 already needs no apply. What a kustomization makes (-k) is written as one file, named after its directory; places of problems are
 those in what it makes. With --name all manifests of the call are one file, whatever they are called and however many they are, so
@@ -98,6 +100,11 @@ that they go forward and back together; with --prune, what the name had before a
     if (args.has('dry-run')) {
       return { kind: 'text', text: formatChanges(changes), notes: [`${summarizeChanges(changes)} (dry run)`] }
     }
+    const refused = changes.find(({ verdict }) => verdict === 'refuse')
+    if (refused !== undefined)
+      throw new PoddError('UPDATE_REFUSED', `${refused.object}: ${refused.details.join('; ')}`, {
+        hint: 'Nothing was written.',
+      })
     // The errors before the write: the daemon may show them until it has read the new files.
     const known = new Set((await client.status(signal)).problems.map((problem) => formatProblem(problem)))
     const before = args.has('wait') ? await readUnits(context, paths) : new Map<string, UnitObject>()
@@ -116,7 +123,14 @@ that they go forward and back together; with --prune, what the name had before a
         contents[at]?.text?.equals(Buffer.from(manifest.text)) === true ? [] : [path],
       ),
     )
-    await waitUntilHealthy(context, wanted, { paths, changed, known, before }, timeoutMs)
+    const jobs = new Map(
+      documents.flatMap((document) =>
+        isObjectDocument(document) && document.object.kind === 'Job'
+          ? [[documentKey(document), digestText(canonicalJson(document.manifest))] as const]
+          : [],
+      ),
+    )
+    await waitUntilHealthy(context, wanted, jobs, { paths, changed, known, before }, timeoutMs)
     return { kind: 'text', text: '', notes: [] }
   },
 }
@@ -227,10 +241,14 @@ interface Written {
   readonly before: ReadonlyMap<string, UnitObject>
 }
 
-/** @param wanted the applied manifest by the pod's key */
+/**
+ * @param wanted the applied manifest by the pod's key
+ * @param jobs by key, each with the hash of its manifest
+ */
 async function waitUntilHealthy(
   context: VerbContext,
   wanted: ReadonlyMap<string, object>,
+  jobs: ReadonlyMap<string, string>,
   { paths, changed, known, before }: Written,
   timeoutMs: number,
 ): Promise<void> {
@@ -296,6 +314,7 @@ async function waitUntilHealthy(
       }
       return phase === 'Succeeded' || hasCondition(pod, 'Ready', 'True') ? [] : [`${key}: ${stateOf(pod)}`]
     })
+    open.push(...(await openJobs(context, jobs, applied)))
     const left = open.length === 0 ? verdicts : open
     if (left.length === 0) return
     const news = left.join('; ')
@@ -358,6 +377,33 @@ function openVerdict({ metadata: { name }, status }: UnitObject): readonly strin
   return state === 'Healthy' && active === offered
     ? []
     : [`${name}: it is not known yet whether revision ${offered} is healthy`]
+}
+
+/** Jobs that are not complete: no revision is judged by them. Throws PoddError WAIT_FAILED where one has failed. */
+async function openJobs(
+  { client, signal }: VerbContext,
+  jobs: ReadonlyMap<string, string>,
+  { objects }: AppliedReply,
+): Promise<readonly string[]> {
+  if (jobs.size === 0) return []
+  const path = listPath('jobs', undefined, '/apis/batch/v1')
+  const { items } = await client.getList<ResourceList<WorkloadObject>>(path, signal)
+  return [...jobs].flatMap(([key, hash]) => {
+    const job = items.find(({ metadata }) => `Job/${metadata.namespace}/${metadata.name}` === key)
+    if (job === undefined || !objects.some((each) => each.key === key && each.hash === hash))
+      return [`${key}: not applied yet`]
+    const { metadata, spec, status } = job
+    const ended = objectsAt(status, 'conditions').filter((each) => each['status'] === 'True')
+    const failed = ended.find(({ type }) => type === 'Failed')
+    if (failed !== undefined)
+      throw new PoddError(
+        'WAIT_FAILED',
+        `job ${metadata.name} has failed: ${textAt(failed, 'reason') ?? ''}: ${textAt(failed, 'message') ?? ''}`,
+        { hint: `\`podd logs job/${metadata.name} -n ${metadata.namespace}\` shows what it wrote.` },
+      )
+    const isOver = spec['suspend'] === true || ended.some(({ type }) => type === 'Complete')
+    return isOver ? [] : [`${key}: not complete`]
+  })
 }
 
 function offeredOf(unit: UnitObject | undefined): RevisionObject | undefined {

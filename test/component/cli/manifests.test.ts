@@ -2,9 +2,10 @@ import { lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { UnitObject } from '../../../src/api/sources.ts'
-import { jsonAt } from '../../../src/base/json.ts'
+import { canonicalJson, jsonAt } from '../../../src/base/json.ts'
 import { hashContent, hashDocument, writtenOf } from '../../../src/decide/updates/unit-content.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
+import { digestText } from '../../../src/pod/values/hash.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
@@ -393,6 +394,67 @@ describe('podd apply', () => {
     })
   })
 
+  it('takes the pods that a workload of the file makes for none that would end', async () => {
+    const spec = { selector: { matchLabels: { app: 'web' } } }
+    const template = { metadata: { labels: { app: 'web' } }, spec: manifest('web').spec }
+    const web = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'web' },
+      spec: { ...spec, template },
+    }
+    await hold('web.yaml', web)
+    const path = join(manifests, 'web.yaml')
+    const pod = {
+      key: 'default/web-0',
+      path,
+      manifest: manifest('web-0'),
+      isPastChange: false,
+      isUpToDate: true,
+    }
+    const owner = { kind: 'Deployment', name: 'web' }
+    const objects = [{ key: 'Deployment/default/web', path, hash: 'before' }]
+    rig.applied = { ...rig.applied, pods: [{ ...pod, owner }], objects }
+    const update = 'update   Deployment/default/web\n'
+    expect(await podd('diff', '-f', path)).toMatchObject({ exitCode: 1, stdout: update })
+    const changed = await put('web.yaml', { ...web, spec: { ...web.spec, replicas: 2 } })
+    expect(await podd('apply', '-f', changed)).toMatchObject({ exitCode: 0, stdout: update })
+    expect(await podd('delete', '--wait=false', '-f', changed)).toMatchObject({ exitCode: 0 })
+    expect(await readdir(manifests)).toEqual([])
+  })
+
+  it('refuses another content of an immutable ConfigMap, as podd would, and writes nothing', async () => {
+    const conf = (data: Record<string, string>, more: object = {}) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'conf' },
+      data,
+      ...more,
+    })
+    const metadata = { name: 'conf', namespace: 'default', uid: 'conf' }
+    rig.configmaps.put({
+      ...conf({ a: 'b' }),
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      immutable: true,
+      metadata,
+    })
+    const written = join(manifests, 'conf.yaml')
+    rig.applied = {
+      ...rig.applied,
+      objects: [{ key: 'ConfigMap/default/conf', path: written, hash: 'before' }],
+    }
+    const refusal = 'ConfigMap/default/conf: it is immutable, and stays: give the changed one another name'
+    for (const changed of [conf({ a: 'c' }, { immutable: true }), conf({ a: 'b' })]) {
+      const path = await put('conf.yaml', changed)
+      expect((await podd('diff', '-f', path)).stdout).toContain(`refuse   ${refusal}`)
+      const { exitCode, stderr } = await podd('apply', '-f', path)
+      expect(stderr).toContain(refusal)
+      expect(exitCode).toBe(1)
+    }
+    expect(await readdir(manifests)).toEqual([])
+  })
+
   it('writes all manifests of a call as one file of a name, and ends what that no longer has where told to', async () => {
     await put('a.yaml', manifest('web'))
     await put('b.yaml', manifest('db'), manifest('cache'))
@@ -486,6 +548,41 @@ describe('podd apply', () => {
     rig.applied = { ...rig.applied, pods: [] }
     run('web', 'web.yaml', false, 'web:2')
     expect(await call.outcome).toMatchObject({ exitCode: 0 })
+  })
+
+  it.each([
+    ['Complete', 'CompletionsReached', 0, ''],
+    ['Failed', 'BackoffLimitExceeded', 1, 'podd: job copy has failed: BackoffLimitExceeded: all said\n'],
+  ])('waits for a Job until it is %s', async (type, reason, exitCode, told) => {
+    const template = { spec: { ...manifest('copy').spec, restartPolicy: 'Never' } }
+    const copy = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'copy' }, spec: { template } }
+    const { documents } = await decodeDocuments(JSON.stringify(copy), { path: 'copy.yaml' })
+    const hash = digestText(canonicalJson(documents[0]?.manifest ?? null))
+    const path = join(manifests, 'copy.yaml')
+    const show = (status: object): void =>
+      rig.jobs.put({
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { name: 'copy', namespace: 'default', uid: 'copy', generation: 1 },
+        spec: {},
+        status: { ...status },
+      })
+    show({ active: 1 })
+    rig.units = [unitObject(path, 'Healthy', 1)]
+    rig.applied = { ...rig.applied, objects: [{ key: 'Job/default/copy', path, hash }] }
+    const clock = new ManualClock()
+    using call = startCli(['apply', '--wait', '-f', await put('copy.yaml', copy)], {
+      env: { PODD_SOCKET: rig.socketPath },
+      clock,
+    })
+    await waitOn(clock, () => call.stderr().includes('Job/default/copy: not complete'))
+    show({ conditions: [{ type, status: 'True', reason, message: 'all said' }] })
+    let isOver = false
+    void call.outcome.then(() => (isOver = true))
+    await waitOn(clock, () => isOver)
+    const outcome = await call.outcome
+    expect(outcome).toMatchObject({ exitCode })
+    expect(outcome.stderr).toContain(told)
   })
 
   it('gives up when the time is over, or when the daemon refuses the manifest', async () => {

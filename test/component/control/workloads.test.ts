@@ -81,6 +81,7 @@ describe('a Deployment', () => {
     expect(rig.running()).toEqual(['web-0/main', 'web-1/main'])
     expect(rig.pod('web-1').metadata.labels).toEqual(labels)
     expect(rig.records.named('web-1')?.owner).toEqual({ kind: 'Deployment', name: 'web' })
+    expect(rig.system.applied().pods[1]).toMatchObject({ owner: { kind: 'Deployment', name: 'web' } })
     expect(rig.system.problems()).toEqual([])
   })
 
