@@ -2,7 +2,7 @@ import { findContainer } from '../../api/pod-summary.ts'
 import type { PodObject } from '../../api/resource.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { refuseProxied } from '../access/browser-requests.ts'
-import { ApiError } from '../requests/api-error.ts'
+import { ApiError, notFound } from '../requests/api-error.ts'
 import type { ApiReaders } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse } from '../requests/request.ts'
@@ -17,7 +17,7 @@ import type { MetricFamily } from './render-metrics.ts'
  */
 export function kubeletRoutes(readers: ApiReaders): readonly Route[] {
   const checkpoint = withPods(post('/checkpoint/*/*/*', (call) => checkpointContainer(readers, call)))
-  return [...readOnlyRoutes(readers), ...belowNodeToo(checkpoint)]
+  return [...readOnlyRoutes(readers), ...belowNodeToo(checkpoint, readers.kubelet.nodeName)]
 }
 
 /** Those of them that only show something. */
@@ -63,10 +63,10 @@ export function readOnlyRoutes(readers: ApiReaders): readonly Route[] {
     show('/runningpods', () => listOf(pods().filter(({ status: { phase } }) => phase === 'Running'))),
     show('/configz', () => jsonResponse({ kubeletconfig: kubelet.config })),
   ]
-  return routes.flatMap((route) => belowNodeToo(route))
+  return routes.flatMap((route) => belowNodeToo(route, kubelet.nodeName))
 }
 
-function belowNodeToo(route: Route): readonly Route[] {
+function belowNodeToo(route: Route, nodeName: string): readonly Route[] {
   return [
     route,
     {
@@ -74,6 +74,10 @@ function belowNodeToo(route: Route): readonly Route[] {
       pattern: `/api/v1/nodes/*/proxy${route.pattern}`,
       handle: async (call) => {
         refuseProxied(call.request)
+        const [asked = ''] = call.names
+        // Clients name the port too, and the scheme: `https:box:10250`.
+        const name = asked.replace(/^https?:(?=.*:)/u, '').replace(/:[^:]*$/u, '')
+        if (name !== nodeName) throw notFound('nodes', name)
         return route.handle({ ...call, names: call.names.slice(1) })
       },
     },

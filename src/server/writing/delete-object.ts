@@ -4,8 +4,10 @@ import { jsonAt, objectOrEmpty, textsAt } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { finalizersOf } from '../../decide/writing/judge-update.ts'
 import { metadataOf } from '../../decide/writing/prepare-object.ts'
+import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
+import type { WorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import { ApiError, invalidMetaOptions } from '../requests/api-error.ts'
-import { integerParam } from '../requests/route.ts'
+import { booleanParam, integerParam } from '../requests/route.ts'
 import type { WrittenObject } from '../requests/readers.ts'
 import type { AskedEnd } from '../../pod/state/pod-record.ts'
 import {
@@ -27,6 +29,8 @@ export interface DeleteOptions {
   readonly graceSeconds: number | undefined
   readonly uid: string | undefined
   readonly resourceVersion: string | undefined
+  /** What the object has made is to stay. */
+  readonly orphans: boolean
 }
 
 const policies: readonly unknown[] = [undefined, null, '', 'Background', 'Foreground', 'Orphan']
@@ -34,11 +38,15 @@ const policies: readonly unknown[] = [undefined, null, '', 'Background', 'Foregr
 /** Reads the options of a delete from its body, or where there is none from its query. Throws ApiError. */
 export function readDeleteOptions(query: URLSearchParams, body: JsonObject | undefined): DeleteOptions {
   if (body === undefined) {
+    const policy = query.get('propagationPolicy') ?? undefined
+    const isOrphaning = query.has('orphanDependents') ? booleanParam(query, 'orphanDependents') : undefined
+    refusePolicy(policy, isOrphaning)
     return {
       dryRun: readDryRun(query.getAll('dryRun'), 'DeleteOptions'),
       graceSeconds: integerParam(query, 'gracePeriodSeconds'),
       uid: undefined,
       resourceVersion: undefined,
+      orphans: policy === 'Orphan' || isOrphaning === true,
     }
   }
   const { gracePeriodSeconds, preconditions, propagationPolicy, orphanDependents, kind } = body
@@ -53,6 +61,7 @@ export function readDeleteOptions(query: URLSearchParams, body: JsonObject | und
     graceSeconds: typeof gracePeriodSeconds === 'number' ? gracePeriodSeconds : undefined,
     uid: typeof uid === 'string' ? uid : undefined,
     resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : undefined,
+    orphans: propagationPolicy === 'Orphan' || orphanDependents === true,
   }
 }
 
@@ -86,6 +95,7 @@ export function deleteObject(
   return written.writer.exclusively(async () => {
     const { kind, reader, writer } = written
     if (kind.kind === 'Namespace') refuseStanding(target.name)
+    if (options.orphans && isWorkloadKind(kind.kind)) throw goesWithPods(kind.kind)
     const owned = findOwned(written, target)
     if (owned !== undefined) return deleteOwned(written, owned, options, asked)
     const { kept, shown } = findWritten(written, target)
@@ -109,6 +119,15 @@ export function deleteObject(
     writer.endPod(kept.uid, graceSeconds, asked)
     return findByUid(reader, kept.uid) ?? shown
   })
+}
+
+/** The error of a delete that would leave pods, which podd runs for their workload alone. */
+function goesWithPods(kind: WorkloadKind): ApiError {
+  const made = kind === 'CronJob' ? 'Jobs' : 'pods'
+  const message = `Forbidden: the ${made} of a ${kind} go with it, and none were ended: delete it with another policy (kubectl: without --cascade=orphan)`
+  return invalidMetaOptions('DeleteOptions', [
+    { field: 'propagationPolicy', reason: 'FieldValueForbidden', message },
+  ])
 }
 
 /** A pod that a workload has made, from whichever source that is: of it there is no document to be changed. */

@@ -71,6 +71,15 @@ describe('what a kubelet serves', () => {
     expect(text).not.toContain('container_swap_usage_bytes')
   })
 
+  it.each([
+    ['box', 200],
+    ['https:box:10250', 200],
+    ['other', 404],
+    ['other:10250', 404],
+  ])('is served below the node of its name alone: %s', async (name, status) => {
+    expect(await rig.call(`/api/v1/nodes/${name}/proxy/pods`)).toMatchObject({ status })
+  })
+
   it('is cAdvisor’s metrics under its labels', async () => {
     const { text } = await rig.call('/metrics/cadvisor')
     const labels = `container="main",id="/${containerId}",image="busybox:1",name="${containerId}",namespace="default",pod="web"`

@@ -459,6 +459,37 @@ describe('deleting', () => {
     })
   })
 
+  it.each<[string, JsonObject | undefined, string]>([
+    ['a body', { propagationPolicy: 'Orphan' }, ''],
+    ['an older body', { orphanDependents: true }, ''],
+    ['a query', undefined, '?propagationPolicy=Orphan'],
+    ['a body, for all objects', { propagationPolicy: 'Orphan' }, 'all'],
+  ])('refuses to leave the pods of a workload behind, asked by %s', async (_, options, query) => {
+    await using rig = await startWritingRig()
+    const all = '/apis/apps/v1/namespaces/default/deployments'
+    const labels = { app: 'web' }
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'web:1' }] } }
+    const deployment = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'web' },
+      spec: { selector: { matchLabels: labels }, template },
+    }
+    expect(await rig.ask('POST', all, deployment)).toMatchObject({ code: 201 })
+    const name = { kind: 'Deployment', namespace: 'default', name: 'web' }
+    rig.deployments.put(JSON.parse(JSON.stringify(rig.objects.get(name)?.manifest)))
+    const target = query === 'all' ? all : `${all}/web${query}`
+    expect(await rig.ask('DELETE', target, options)).toMatchObject({
+      code: 422,
+      body: { details: { causes: [{ field: 'propagationPolicy', reason: 'FieldValueForbidden' }] } },
+    })
+    expect(rig.objects.get(name)).toBeDefined()
+    expect(await rig.ask('DELETE', `${all}/web`, { propagationPolicy: 'Foreground' })).toMatchObject({
+      code: 200,
+    })
+    expect(rig.objects.get(name)).toBeUndefined()
+  })
+
   it('leaves what comes from elsewhere to where it comes from', async () => {
     await using rig = await startWritingRig()
     const filed = pendingPod({ name: 'filed', namespace: 'default' }, 'f')
