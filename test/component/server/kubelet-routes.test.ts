@@ -77,7 +77,7 @@ describe('what a kubelet serves', () => {
     ['other', 404],
     ['other:10250', 404],
   ])('is served below the node of its name alone: %s', async (name, status) => {
-    expect(await rig.call(`/api/v1/nodes/${name}/proxy/pods`)).toMatchObject({ status })
+    expect(await rig.call(`/api/v1/nodes/${name}/proxy/pods`)).toMatchObject({ code: status })
   })
 
   it('is cAdvisor’s metrics under its labels', async () => {
