@@ -101,6 +101,8 @@ export class Workloads {
   #recorded: Promise<boolean> | undefined
   /** When the time since which a pod is Ready was first seen to lie in the future. */
   readonly #seenAhead = new WeakMap<PodWorker, { readonly statedMs: number; readonly atMs: number }>()
+  /** Those that can't be shown: that was logged. */
+  #unshown: ReadonlySet<string> = new Set()
   readonly #due = new Set<SourceName>()
   readonly #reviews: PacedWork
   #timer: Timer | undefined
@@ -337,7 +339,7 @@ export class Workloads {
 
   /** Shows the workloads of all sources, and the Jobs that CronJobs have started, as they are now. */
   #show(): void {
-    const { shown, clock } = this.#env
+    const { shown, clock, logger } = this.#env
     const nowMs = clock.wallMs()
     const kinds = {
       Deployment: { store: shown.deployments, objects: new Map<string, WorkloadObject>() },
@@ -346,14 +348,25 @@ export class Workloads {
       Job: { store: shown.jobs, objects: new Map<string, WorkloadObject>() },
       CronJob: { store: shown.cronjobs, objects: new Map<string, WorkloadObject>() },
     }
+    const unshown = new Set<string>()
+    // One that can't be shown hides no other.
+    const attempt = ({ object, place }: ObjectDocument, show: () => void): void => {
+      try {
+        show()
+      } catch (error) {
+        const reason = keyOfObject(object)
+        if (!this.#unshown.has(reason) && !unshown.has(reason))
+          logger.error({ path: place.path, reason, err: error }, 'cannot show how a workload does')
+        unshown.add(reason)
+      }
+    }
     for (const [source, { documents: given, broken }] of this.#sources) {
       const documents = without(given, broken)
       if (documents.length === 0) continue
       const owned = this.#workersOf(source)
-      const started = this.#batch?.startedJobs(source, documents) ?? []
-      for (const document of [...documents, ...started]) {
+      const show = (document: ObjectDocument): void => {
         const { object, place, kept } = document
-        if (!isWorkload(object)) continue
+        if (!isWorkload(object)) return
         const metadata = toObjectMeta(object, { source, place, kept })
         const { namespace } = metadata
         const owner = document.owner && ownerReference(document.owner, { namespace, source })
@@ -381,7 +394,14 @@ export class Workloads {
         if (shownObject !== undefined && job?.isExpired !== true)
           kinds[object.kind].objects.set(metadata.uid, shownObject)
       }
+      for (const document of documents) {
+        attempt(document, () => show(document))
+        attempt(document, () => {
+          for (const job of this.#batch?.startedJobs(source, [document]) ?? []) attempt(job, () => show(job))
+        })
+      }
     }
+    this.#unshown = unshown
     for (const { store, objects } of Object.values(kinds)) store.replaceAll(objects)
   }
 

@@ -1027,6 +1027,19 @@ describe('a Job', () => {
     expect(rig.system.problems()).toEqual([])
   })
 
+  it('that can’t be shown hides no other, and its pod runs', async () => {
+    await give(job({}, 'long'), workload('Deployment', { replicas: 1 }))
+    await rig.kill()
+    const recorded = JSON.parse(rig.jobs ?? '')
+    recorded.jobs['file default/once'].startedAtMs = -1e300
+    rig.jobs = JSON.stringify(recorded)
+    await rig.start()
+    await rig.clock.advance(2000)
+    expect(rig.shown.deployments.list()).toMatchObject([{ status: { readyReplicas: 1 } }])
+    expect(rig.shown.jobs.list()).toEqual([])
+    expect(rig.running().toSorted()).toEqual(['once-0/main', 'web-0/main'])
+  })
+
   it('of a CronJob starts at its time, is named after it, and stays for its history', async () => {
     const cron = batch('CronJob', 'backup', {
       schedule: '*/10 * * * *',
