@@ -37,13 +37,15 @@ export async function gatherStatus(
     const pods = await client.getList<PodListObject>('/api/v1/pods', signal)
     const events = await client.get<EventListObject>('/api/v1/events', signal)
     const troubles = await gatherTroubles(client, pods.items, signal)
+    const nowMs = systemClock.wallMs()
+    const pastMs = Math.max(nowMs - systemClock.uptimeMs(), nowMs - longestErrorMs)
     return {
       ...status,
       running: true,
       host: summarizeHost(),
       pods: countPods(pods),
       troubles,
-      lastErrors: lastErrors(events, pods, troubles, maxErrors),
+      lastErrors: lastErrors(events, pods, troubles, pastMs),
     }
   } catch (error) {
     if (signal.aborted || places === undefined || !deadCodes.includes(errorCode(error) ?? '')) throw error
@@ -84,35 +86,43 @@ export type StatusReport =
 function countPods({ items }: PodListObject): PodCounts {
   const phases: Record<string, number> = {}
   for (const { status } of items) phases[status.phase] = (phases[status.phase] ?? 0) + 1
-  const isReady = ({ status }: PodListObject['items'][number]): boolean =>
-    status.conditions.some(({ type, status: holds }) => type === 'Ready' && holds === 'True')
   return { total: items.length, ready: items.filter((pod) => isReady(pod)).length, phases }
 }
 
 /**
  * The newest of each cause, the newest last: an object and a reason. What is said of pods that are broken now tells more than
- * their events, and a back-off only that something failed before it; pods that are gone need nobody.
+ * their events, and a back-off only that something failed before it; pods that are gone need nobody. What lasts is told again:
+ * an error of the node, or of a pod that is ready or has completed, is over after a day, and after a boot.
+ * @param pastMs wall milliseconds: what is before that may be over
  */
 function lastErrors(
   { items }: EventListObject,
   pods: PodListObject,
   troubles: readonly PodTrouble[],
-  most: number,
+  pastMs: number,
 ): readonly ShownError[] {
   const broken = new Set(troubles.map(({ pod }) => pod))
   const causes = new Map<string, ShownError>()
   const isOpen = ({ kind, namespace, name, uid }: EventObject['involvedObject']): boolean =>
     kind !== 'Pod' ||
     (!broken.has(`${namespace}/${name}`) && pods.items.some(({ metadata }) => metadata.uid === uid))
+  const well = new Set(
+    pods.items
+      .filter((pod) => isReady(pod) || pod.status.phase === 'Succeeded')
+      .map(({ metadata }) => metadata.uid),
+  )
+  const isOver = ({ lastTimestamp, involvedObject: { kind, uid } }: EventObject): boolean =>
+    Date.parse(lastTimestamp) < pastMs && (kind === 'Node' || well.has(uid))
   // One that took its time to become ready has done nothing else.
   const calm = new Set(pods.items.filter((pod) => hasOnlyBegun(pod)).map(({ metadata }) => metadata.uid))
   const warnings = items
     .filter(
-      ({ type, reason, message, involvedObject }) =>
-        type === 'Warning' &&
-        !repeatsCause(reason, message) &&
-        !(reason === 'Unhealthy' && calm.has(involvedObject.uid)) &&
-        isOpen(involvedObject),
+      (event) =>
+        event.type === 'Warning' &&
+        !repeatsCause(event.reason, event.message) &&
+        !(event.reason === 'Unhealthy' && calm.has(event.involvedObject.uid)) &&
+        isOpen(event.involvedObject) &&
+        !isOver(event),
     )
     .toSorted((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
   for (const {
@@ -133,13 +143,16 @@ function lastErrors(
       count,
     })
   }
-  return [...causes.values()].slice(-most)
+  return [...causes.values()].slice(-maxErrors)
+}
+
+function isReady({ status }: PodListObject['items'][number]): boolean {
+  return status.conditions.some(({ type, status: holds }) => type === 'Ready' && holds === 'True')
 }
 
 /** It is ready, and no container of it was ever restarted. */
 function hasOnlyBegun(pod: PodListObject['items'][number]): boolean {
-  const isReady = pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
-  return isReady && containerStatuses(pod).every(({ restartCount }) => restartCount === 0)
+  return isReady(pod) && containerStatuses(pod).every(({ restartCount }) => restartCount === 0)
 }
 
 /** `BackOff`, and `Error: ErrImagePull`: what failed was told before. */
@@ -167,6 +180,8 @@ interface StateOnDisk {
 
 /** How many of the newest events that are warnings are shown. */
 const maxErrors = 5
+/** For how long at most an error that is over is shown. */
+const longestErrorMs = 86_400_000
 
 /** Changes nothing. Unreadable files are skipped. */
 function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {

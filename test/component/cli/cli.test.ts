@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, symlink, writeFile, readFile, readdir } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
+import { tmpdir, uptime } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it, vi } from 'vitest'
 import { parse } from 'yaml'
@@ -82,6 +82,39 @@ describe('podd status', () => {
     expect(stdout).not.toContain('all is well')
     // One screen.
     expect(stdout.split('\n').length).toBeLessThan(24)
+  })
+
+  it('leaves out what is over: an error from before a boot, or a day ago, of the node or a pod that is ready again', async () => {
+    vi.setSystemTime(Date.now())
+    const ready = {
+      type: 'Ready',
+      status: 'True',
+      lastTransitionTime: recent(60),
+      observedGeneration: 1,
+    } as const
+    const pod = podObject({ name: 'web', status: { phase: 'Running', conditions: [ready] } })
+    rig.pods.put(pod)
+    const { uid } = pod.metadata
+    const web = { kind: 'Pod', namespace: 'default', name: 'web', uid }
+    const backup = { kind: 'Job', namespace: 'default', name: 'backup', uid: 'j' }
+    const box = { kind: 'Node', namespace: '', name: 'box', uid: 'box' }
+    for (const [reason, involvedObject, ageSeconds] of [
+      ['FailedMount', web, 25 * 3600],
+      ['RuntimeUnavailable', box, uptime() + 60],
+      ['BackoffLimitExceeded', backup, 25 * 3600],
+      ['FailedPreStopHook', web, 1],
+    ] as const)
+      rig.events.put(
+        eventObject(reason, { type: 'Warning', reason, lastTimestamp: recent(ageSeconds), involvedObject }),
+      )
+    const reasons = async (): Promise<unknown> =>
+      JSON.parse((await podd('status -o json')).stdout).lastErrors.map(
+        ({ reason }: { readonly reason: string }) => reason,
+      )
+    expect(await reasons()).toEqual(['BackoffLimitExceeded', 'FailedPreStopHook'])
+    // While it starts, nobody knows.
+    rig.pods.put({ ...pod, status: { ...pod.status, phase: 'Pending', conditions: [] } })
+    expect(await reasons()).toEqual(['FailedMount', 'BackoffLimitExceeded', 'FailedPreStopHook'])
   })
 
   it('fails where the runtime does not work, and says why', async () => {
