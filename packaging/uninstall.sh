@@ -42,7 +42,7 @@ uninstall_podd() {
   for link in $links; do
     home=/usr/local/${link%:*}
     [ "$(readlink "$home" 2>/dev/null)" != "/opt/podd/${link#*:}" ] || rm -f "$home"
-    [ "${link%%/*}" = bin ] || (cd /usr/local/share && rmdir -p --ignore-fail-on-non-empty "$(dirname "${link#share/}")" 2>/dev/null) || true
+    [ "${link%%/*}" = bin ] || (cd /usr/local/share && rmdir -p --ignore-fail-on-non-empty "$(dirname "${home#/usr/local/share/}")" 2>/dev/null) || true
   done
   [ $action = uninstall ] || remove_packages
   remove_paths "${doomed[@]}"
