@@ -43,8 +43,7 @@ const readWords: Readonly<Record<string, string>> = {
 /** Why a made connection broke. */
 export function describeReadError(error: unknown, host: string, port: number): string {
   const code = errorCode(error) ?? ''
-  // A reset has the call that met it; for the server's end Node makes an error of its own.
-  if (code === 'ECONNRESET' && error instanceof Error && !('syscall' in error)) return 'EOF'
+  if (code === 'UND_ERR_SOCKET') return 'EOF'
   if (isParserError(error))
     return `net/http: HTTP/1.x transport connection broken: malformed HTTP response: ${errorMessage(error)}`
   const words = readWords[code]

@@ -2,11 +2,13 @@
  * HTTP as the kubelet's probes and lifecycle hooks send it: one GET over a fresh connection, no keep-alive, no proxy, no
  * certificate check, at most 10 redirects and 10 KiB of body (kubelet pkg/probe/http/http.go, 1.36).
  */
+import type { ClientRequest } from 'node:http'
 import { connect as connectTcp, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import type { buildConnector, Client } from 'undici'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import { lenientParsing, nodeHttp } from '../base/http.ts'
+import { isRefusedByUndici, lenientParsing, nodeHttp } from '../base/http.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { describeDialError, describeReadError, isOwnFault, joinHostPort } from './go-words.ts'
 import {
@@ -34,7 +36,7 @@ export async function runHttpProbe(
 ): Promise<ProbeOutcome> {
   const built = buildHttpRequest(action, target, userAgent)
   if (built.kind === 'invalid') return unknown(built.message)
-  const got = await sendHttpGet(built.request, bounds)
+  const got = await sendHttpGet(built.request, bounds, action)
   if (got.kind === 'error') {
     if (got.during !== 'answer') return { ...unknown(got.message), timedOut: got.timedOut }
     return got.timedOut ? timedOut(got.message) : failure(got.message)
@@ -169,14 +171,17 @@ interface HttpFailure {
   readonly timedOut: boolean
   /** It was asked over TLS and answered without. */
   readonly tlsMismatch: boolean
+  /** The server answered in a form that undici doesn't take. */
+  readonly isMalformed: boolean
 }
 
 function httpFailure(
   message: string,
   during: HttpFailure['during'],
-  { timedOut = false, tlsMismatch = false }: Partial<Pick<HttpFailure, 'timedOut' | 'tlsMismatch'>> = {},
+  more: Partial<Pick<HttpFailure, 'timedOut' | 'tlsMismatch' | 'isMalformed'>> = {},
 ): HttpFailure {
-  return { kind: 'error', message, during, timedOut, tlsMismatch }
+  const { timedOut = false, tlsMismatch = false, isMalformed = false } = more
+  return { kind: 'error', message, during, timedOut, tlsMismatch, isMalformed }
 }
 
 /** A response as it comes in. */
@@ -213,14 +218,27 @@ const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 /**
  * Returns the last response; a redirect only where it leads to another host or nowhere. Never rejects. The time limit
  * covers the whole chain of redirects.
+ * @param action the probe, one of whose requests is sent at a time: its undici client is kept for the next one. Without it, a
+ * hook: no request is sent twice
  */
-async function sendHttpGet(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
+async function sendHttpGet(
+  request: HttpRequest,
+  bounds: AttemptBounds,
+  action?: HttpGetAction,
+): Promise<HttpAnswer | HttpFailure> {
+  // The load time doesn't count as the server's.
+  const ClientClass = await loadClient()
   const { clock, timeoutMs, signal } = bounds
   const untilMs = timeoutMs === undefined ? undefined : clock.monotonicMs() + timeoutMs
   let current = request
   for (let redirects = 0; ; redirects += 1) {
     const leftMs = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonicMs())
-    const answer = await sendOnce(current, { clock, timeoutMs: leftMs, signal })
+    const keeper = redirects === 0 ? action : undefined
+    const left = { clock, timeoutMs: leftMs, signal }
+    const answer =
+      action === undefined
+        ? await sendOnce(ClientClass, current, left)
+        : await sendTolerantly(ClientClass, current, left, keeper)
     if (answer.kind === 'error' || answer.location === undefined) return answer
     if (!redirectStatuses.has(answer.status)) return answer
     const next = redirectedRequest(request, current, answer.location)
@@ -258,129 +276,220 @@ function brokenChain(at: HttpRequest, message: string): HttpFailure {
   return httpFailure(asking(at) + message, 'answer')
 }
 
-/** How Go's client begins what it says of a request without an answer. */
-function asking(request: HttpRequest): string {
-  return `Get "${requestUrl(request)}": `
+let clientClass: typeof Client | undefined
+
+/** undici is loaded by the first request. Node takes 0.2 ms to find a module that is loaded. */
+async function loadClient(): Promise<typeof Client> {
+  clientClass ??= (await import('undici')).Client
+  return clientClass
 }
 
-/** One request on a connection of its own, without following redirects. Never rejects. */
-function sendOnce(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
-  const { host, port } = request
+/**
+ * An undici client and the connection that it has opened. A client costs as much as the rest of a request does: that of a probe
+ * is kept while its requests succeed; the connection never is.
+ */
+interface HttpClient {
+  readonly client: Client
+  readonly connection: HttpConnection
+  readonly endpoint: Endpoint
+}
+
+const keptClients = new WeakMap<HttpGetAction, HttpClient>()
+
+/** The kept client, which is the caller's alone from then on, or a new one. */
+function takeClient(
+  ClientClass: typeof Client,
+  request: HttpRequest,
+  keeper: HttpGetAction | undefined,
+): HttpClient {
+  const kept = keeper && keptClients.get(keeper)
+  if (keeper !== undefined) keptClients.delete(keeper)
+  const { scheme, host, port } = request
+  const { endpoint } = kept ?? {}
+  if (kept !== undefined && endpoint?.scheme === scheme && endpoint.host === host && endpoint.port === port)
+    return kept
+  if (kept !== undefined) letGoOf(kept)
+  const connection = createHttpConnection(request)
+  // The name is never looked up: the connector knows where to go.
+  const client = new ClientClass(`${scheme}://probed.invalid`, {
+    connect: connection.connector,
+    pipelining: 0,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: lenientParsing.maxHeaderSize,
+  })
+  return { client, connection, endpoint: { scheme, host, port } }
+}
+
+function letGoOf({ client, connection }: HttpClient): void {
+  // Nobody waits for it any more, however it ends.
+  client.destroy(letGo).catch(() => undefined)
+  connection.destroy()
+}
+
+/** The probes whose servers answer in a form that undici doesn't take. */
+const lenientProbes = new WeakSet<HttpGetAction>()
+
+/**
+ * One request of a probe on one connection, without following redirects. Never rejects. What small servers send, and Go's
+ * client takes, undici refuses: lines that end in LF alone, folded headers, `100 Continue` that nobody waits for. Such a
+ * server is asked again by Node's own client, which can be told to take these, and by that one first the next time.
+ */
+async function sendTolerantly(
+  ClientClass: typeof Client,
+  request: HttpRequest,
+  bounds: AttemptBounds,
+  keeper: HttpGetAction | undefined,
+): Promise<HttpAnswer | HttpFailure> {
+  const { clock, timeoutMs } = bounds
+  const startMs = clock.monotonicMs()
+  let first: HttpFailure | undefined
+  if (keeper === undefined || !lenientProbes.has(keeper)) {
+    const answer = await sendHttpRequest(ClientClass, request, bounds, keeper)
+    if (answer.kind === 'response' || !answer.isMalformed) return answer
+    first = answer
+  }
+  const leftMs = timeoutMs === undefined ? undefined : Math.max(0, startMs + timeoutMs - clock.monotonicMs())
+  const second = await sendLeniently(request, { ...bounds, timeoutMs: leftMs })
+  if (second.kind === 'response') {
+    if (keeper !== undefined) lenientProbes.add(keeper)
+    return second
+  }
+  if (keeper !== undefined) lenientProbes.delete(keeper)
+  return first ?? second
+}
+
+/** A hook has effects: it can't be asked again where undici doesn't take the answer. HTTP/2 is spoken over TLS alone. */
+function sendOnce(
+  ClientClass: typeof Client,
+  request: HttpRequest,
+  bounds: AttemptBounds,
+): Promise<HttpAnswer | HttpFailure> {
+  return request.scheme === 'http'
+    ? sendLeniently(request, bounds)
+    : sendHttpRequest(ClientClass, request, bounds, undefined)
+}
+
+/**
+ * One request within its bounds. Never rejects.
+ * @param begin sends it, and settles with what comes of it; returns what ends it
+ */
+function attemptRequest(
+  request: HttpRequest,
+  bounds: AttemptBounds,
+  begin: (partial: PartialAnswer, settle: (result: HttpAnswer | HttpFailure) => void) => () => void,
+): Promise<HttpAnswer | HttpFailure> {
   const partial = new PartialAnswer()
   return boundAttempt<HttpAnswer | HttpFailure>(bounds, {
-    begin: (settle) => {
-      const { socket, whenConnected } = openSocket(request)
-      let isConnected = false
-      let sent: Sent | undefined
-      // Stays on: a socket may still fail while it closes.
-      const onError = (error: Error): void => {
-        if (partial.status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
-        else settle(unanswered(request, error, isConnected))
-      }
-      socket.on('error', onError)
-      socket.once(whenConnected, () => {
-        isConnected = true
-        const send = 'alpnProtocol' in socket && socket.alpnProtocol === 'h2' ? sendOverHttp2 : sendOverHttp1
-        try {
-          sent = send(request, socket, partial, { onEnd: () => settle(partial.answer), onError })
-        } catch (error) {
-          // Headers that Node refuses to send: invalid names or values.
-          settle(httpFailure(asking(request) + errorMessage(error), 'answer'))
-        }
-      })
-      return () => {
-        sent?.destroy()
-        // After an upgrade it is nobody's.
-        socket.destroy()
-      }
-    },
+    begin: (settle) => begin(partial, settle),
     onTimeout: () => outOfTime(request, partial.status > 0),
     onAbort: () => httpFailure(`${asking(request)}context canceled`, 'own'),
   })
 }
 
-/** A request that was sent. */
-interface Sent {
-  destroy(): unknown
+/** How Go's client begins what it says of a request without an answer. */
+function asking(request: HttpRequest): string {
+  return `Get "${requestUrl(request)}": `
 }
 
-interface AnswerEvents {
-  /** All that is wanted of the answer is there. */
-  readonly onEnd: () => void
-  /** It broke off. */
-  readonly onError: (error: Error) => void
-}
-
-/** Throws where Node refuses to send the headers. */
-function sendOverHttp1(
-  request: HttpRequest,
-  socket: Socket,
-  partial: PartialAnswer,
-  { onEnd, onError }: AnswerEvents,
-): Sent {
-  const sent = nodeHttp.request({
-    createConnection: () => socket,
-    path: request.path,
-    headers: ['Host', hostOf(request), ...request.headers.flat()],
-    ...lenientParsing,
-  })
-  sent.on('error', onError)
-  sent.once('response', (response) => {
-    partial.begin(response.statusCode ?? 0, response.headers.location)
-    response.on('error', onError)
-    response.on('data', (chunk: Buffer) => {
-      if (partial.add(chunk)) onEnd()
+/** By Node's own client with its lenient parser, which speaks no HTTP/2. */
+function sendLeniently(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
+  const { host, port } = request
+  return attemptRequest(request, bounds, (partial, settle) => {
+    const socket = openSocket(request, ['http/1.1'])
+    let isConnected = false
+    socket.once('connect', () => (isConnected = true))
+    const onError = (error: Error): void => {
+      if (partial.status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
+      else settle(unanswered(request, error, isConnected))
+    }
+    const cleanUp = (): void => {
+      sent?.destroy()
+      // After an upgrade it is nobody's.
+      socket.destroy()
+    }
+    let sent: ClientRequest | undefined
+    try {
+      sent = nodeHttp.request({
+        createConnection: () => socket,
+        path: request.path,
+        headers: wireHeaders(request),
+        ...lenientParsing,
+      })
+    } catch (error) {
+      // Headers that Node refuses to send: invalid names or values.
+      settle(httpFailure(asking(request) + errorMessage(error), 'answer'))
+      return cleanUp
+    }
+    sent.on('error', onError)
+    sent.once('response', (response) => {
+      partial.begin(response.statusCode ?? 0, response.headers.location)
+      response.on('error', onError)
+      response.on('data', (chunk: Buffer) => {
+        if (partial.add(chunk)) settle(partial.answer)
+      })
+      response.once('end', () => settle(partial.answer))
     })
-    response.once('end', onEnd)
+    sent.once('upgrade', ({ statusCode = 0 }) => {
+      partial.begin(statusCode, undefined)
+      settle(partial.answer)
+    })
+    sent.end()
+    return cleanUp
   })
-  sent.once('upgrade', ({ statusCode = 0 }) => {
-    partial.begin(statusCode, undefined)
-    onEnd()
-  })
-  sent.end()
-  return sent
 }
 
-/** About one connection, which HTTP/2 says in another way. */
-const connectionHeaders: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'upgrade',
-  'te',
-])
-
-/** Throws where Node refuses to send the headers. */
-function sendOverHttp2(
+/** One request by undici. Never rejects. */
+function sendHttpRequest(
+  ClientClass: typeof Client,
   request: HttpRequest,
-  socket: Socket,
-  partial: PartialAnswer,
-  { onEnd, onError }: AnswerEvents,
-): Sent {
-  const { connect } = process.getBuiltinModule('node:http2')
-  const session = connect(requestUrl(request), { createConnection: () => socket })
-  session.on('error', onError)
-  const named = Map.groupBy(request.headers, ([name]) => name.toLowerCase())
-  const headers = [...named].flatMap(([name, values]) =>
-    connectionHeaders.has(name) ? [] : [[name, values.map(([, value]) => value)] as const],
-  )
-  const stream = session.request({
-    ':path': request.path,
-    ':authority': hostOf(request),
-    ...Object.fromEntries(headers),
+  bounds: AttemptBounds,
+  keeper: HttpGetAction | undefined,
+): Promise<HttpAnswer | HttpFailure> {
+  const { host, port } = request
+  return attemptRequest(request, bounds, (partial, settle) => {
+    const taken = takeClient(ClientClass, request, keeper)
+    let isWhole = false
+    try {
+      taken.client.dispatch(
+        { method: 'GET', path: request.path, headers: wireHeaders(request), reset: true },
+        {
+          onRequestStart: () => undefined,
+          onResponseStart: (_controller, statusCode, headers) =>
+            partial.begin(statusCode, [headers['location']].flat()[0]),
+          onResponseData: (_controller, chunk) => {
+            if (partial.add(chunk)) settle(partial.answer)
+          },
+          onResponseEnd: () => {
+            isWhole = true
+            settle(partial.answer)
+          },
+          onResponseError: (_controller, error) => {
+            const isMalformed = isRefusedByUndici(error, partial.status > 0)
+            if (partial.status > 0)
+              settle(httpFailure(describeReadError(error, host, port), 'body', { isMalformed }))
+            else settle({ ...unanswered(request, error, taken.connection.isConnected()), isMalformed })
+          },
+        },
+      )
+    } catch (error) {
+      // Headers that undici refuses to send: invalid names or values.
+      settle(httpFailure(asking(request) + errorMessage(error), 'answer'))
+    }
+    return () => {
+      if (!isWhole || keeper === undefined) return letGoOf(taken)
+      // undici would close it now, for an error of whose stack Node makes a text.
+      taken.connection.destroy()
+      keptClients.set(keeper, taken)
+    }
   })
-  stream.on('error', onError)
-  stream.once('response', ({ ':status': status = 0, location }) => partial.begin(status, location))
-  stream.on('data', (chunk: Buffer) => {
-    if (partial.add(chunk)) onEnd()
-  })
-  // It ends also where it is cut off.
-  stream.once('close', () => {
-    if (partial.status > 0 && stream.rstCode === 0) onEnd()
-    else onError(new Error('EOF'))
-  })
-  return session
 }
+
+/**
+ * Nobody sees it. Without an error of the caller's, undici makes one with a stack for each connection: a tenth of a
+ * probe's CPU.
+ */
+const letGo = new Error('the attempt has its result')
 
 const tlsMismatchCodes: ReadonlySet<string> = new Set([
   'ERR_SSL_WRONG_VERSION_NUMBER',
@@ -407,30 +516,63 @@ function outOfTime(request: HttpRequest, inBody: boolean): HttpFailure {
   return httpFailure(message, inBody ? 'body' : 'answer', { timedOut: true })
 }
 
-/** The Host header names the port even where it is the scheme's own, as Go does for a URL that names it. */
-function hostOf({ hostHeader, host, port }: HttpRequest): string {
-  return hostHeader ?? joinHostPort(host, port)
+/** Host names the port even where it is the scheme's own, as Go does for a URL that names it. */
+function wireHeaders(request: HttpRequest): string[] {
+  const hostHeader = request.hostHeader ?? joinHostPort(request.host, request.port)
+  return ['Host', hostHeader, ...request.headers.flat()]
+}
+
+interface Endpoint {
+  readonly scheme: 'http' | 'https'
+  readonly host: string
+  readonly port: number
+}
+
+/** A connector for one undici client, and the way to end what it opened, also while it is still connecting. */
+export interface HttpConnection {
+  readonly connector: buildConnector.connector
+  readonly destroy: () => void
+  /** Whether a connection stood when things went wrong. */
+  readonly isConnected: () => boolean
 }
 
 /**
- * Connects as the kubelet's probes do: directly (no proxy), nothing of the server's certificate verified, no client
- * certificate, and a host name sent by SNI only where there is one.
+ * Connects as the kubelet's probes do: directly (no proxy), nothing of the server's certificate
+ * verified, no client certificate, and a host name sent by SNI only where there is one.
  */
-function openSocket({ scheme, host, port }: HttpRequest): {
-  readonly socket: Socket
-  readonly whenConnected: 'connect' | 'secureConnect'
-} {
-  if (scheme === 'http')
-    return { socket: connectTcp({ host, port, lookup: lookUpHost }), whenConnected: 'connect' }
-  const socket = connectTls({
+function createHttpConnection(endpoint: Endpoint): HttpConnection {
+  let socket: Socket | undefined
+  let connected = false
+  const connector: buildConnector.connector = (_options, callback) => {
+    connected = false
+    const opening = openSocket(endpoint)
+    socket = opening
+    const onError = (error: Error): void => callback(error, null)
+    opening.once('error', onError)
+    opening.once(endpoint.scheme === 'https' ? 'secureConnect' : 'connect', () => {
+      connected = true
+      opening.removeListener('error', onError)
+      callback(null, opening)
+    })
+  }
+  const destroy = (): void => {
+    // A socket may still fail while it closes; its errors no longer matter.
+    socket?.on('error', () => undefined)
+    socket?.destroy()
+  }
+  return { connector, destroy, isConnected: () => connected }
+}
+
+function openSocket({ scheme, host, port }: Endpoint, protocols = ['h2', 'http/1.1']): Socket {
+  if (scheme === 'http') return connectTcp({ host, port, lookup: lookUpHost })
+  return connectTls({
     host,
     port,
     lookup: lookUpHost,
     rejectUnauthorized: false,
     // Nothing is verified, so old and short keys do no further harm.
     ciphers: 'DEFAULT@SECLEVEL=0',
-    ALPNProtocols: ['h2', 'http/1.1'],
+    ALPNProtocols: protocols,
     ...(isIP(host) === 0 ? { servername: host } : {}),
   })
-  return { socket, whenConnected: 'secureConnect' }
 }
