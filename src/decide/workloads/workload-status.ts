@@ -4,7 +4,7 @@ import { formatTime } from '../../base/clock.ts'
 import { canonicalJson, jsonAt, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
-import type { CronJob, JobSpec } from '../../pod/objects/workload-kinds.ts'
+import type { CronJob, Job } from '../../pod/objects/workload-kinds.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { isReplicaDocument } from './replica-pods.ts'
 import type { ReplicaDocument, WorkloadPod } from './replica-pods.ts'
@@ -42,7 +42,7 @@ export function showWorkload(document: ObjectDocument, facts: WorkloadFacts): Wo
   if (object.kind === 'Job') {
     const { job } = facts
     const status = job === undefined ? {} : jobStatus(job.record, job.pods, object.spec.suspend)
-    return { ...common, kind: 'Job', spec: { ...jobDefaults(object.spec), ...spec }, status }
+    return { ...common, kind: 'Job', spec: { ...jobDefaults(object), ...spec }, status }
   }
   if (object.kind !== 'CronJob') return undefined
   const { schedule: _schedule, timeZone: _zone, jobTemplate: _template, ...defaults } = object.spec
@@ -73,14 +73,11 @@ function replicaDefaults({ object }: ReplicaDocument): JsonObject {
   }
 }
 
-function jobDefaults({
-  completions,
-  parallelism,
-  completionMode,
-  suspend,
-  backoffLimit,
-}: JobSpec): JsonObject {
+/** With the labels that all pods of a Job have (`asJobPod`): clients find them by its selector, for their logs. */
+function jobDefaults({ metadata: { name }, spec }: Job): JsonObject {
+  const { completions, parallelism, completionMode, suspend, backoffLimit } = spec
   return {
+    selector: { matchLabels: { 'batch.kubernetes.io/job-name': name } },
     parallelism: parallelism ?? 1,
     ...(completions === undefined && parallelism === undefined && { completions: 1 }),
     backoffLimit: backoffLimit ?? 6,

@@ -3,7 +3,7 @@ import { listOrEmpty } from '../../../../src/base/json.ts'
 import type { JsonObject } from '../../../../src/base/json.ts'
 import { WorkloadTargets } from '../../../../src/decide/workloads/replica-pods.ts'
 import type { WorkloadPod } from '../../../../src/decide/workloads/replica-pods.ts'
-import { newJobRecord } from '../../../../src/decide/workloads/run-job.ts'
+import { asJobPod, newJobRecord } from '../../../../src/decide/workloads/run-job.ts'
 import type { JobPod, JobRecord } from '../../../../src/decide/workloads/run-job.ts'
 import { showWorkload } from '../../../../src/decide/workloads/workload-status.ts'
 import type { WorkloadFacts } from '../../../../src/decide/workloads/workload-status.ts'
@@ -467,6 +467,15 @@ describe('a workload that is shown', () => {
     ],
   ])('has the defaults of Kubernetes where its manifest says nothing: %s %j', (kind, spec, shown) => {
     expect(show(kind, spec)?.spec).toMatchObject({ ...spec, ...shown })
+  })
+
+  it('has the selector of a Job’s pods, by which clients find them, and where one is given that', () => {
+    const own = { matchLabels: { 'batch.kubernetes.io/job-name': 'web' } }
+    const given = { matchLabels: { app: 'web' } }
+    const job = { template: template('job:1') }
+    expect(show('Job', job)?.spec['selector']).toEqual(own)
+    expect(asJobPod({}, 'web', undefined)).toMatchObject({ metadata: { labels: own.matchLabels } })
+    expect(show('Job', { ...job, selector: given, manualSelector: true })?.spec['selector']).toEqual(given)
   })
 
   it('has no number of completions where a Job is the work queue of several pods', () => {
