@@ -16,8 +16,8 @@ export interface ClockStep {
   readonly untilMs: number
 }
 
-/** Both clocks are slewed alike. They aren't read at once, and the uptime has hundredths of a second. */
-const readTogetherMs = 1000
+/** Both clocks are slewed alike. They aren't read at once, and the uptime may have whole seconds alone (uv_uptime). */
+const readTogetherMs = 2000
 
 /** By how much the wall clock was set between two readings; undefined where it was not. A suspended host sets none. */
 export function clockStep(before: ClockReading, now: ClockReading): ClockStep | undefined {
