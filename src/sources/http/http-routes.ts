@@ -154,7 +154,8 @@ async function openDispatcher(
   // No connection outlives its request: a period is longer than servers keep one open, and one whose peer is gone would
   // be used until the kernel gives it up. HTTP/2 would keep it. A server may delay a response within the source's own
   // deadline.
-  const own = { pipelining: 0, headersTimeout: 0, bodyTimeout: 0, allowH2: false }
+  const { maxHeaderSize } = lenientParsing
+  const own = { pipelining: 0, headersTimeout: 0, bodyTimeout: 0, allowH2: false, maxHeaderSize }
   if (socketPath !== undefined) return new Agent({ ...own, connect: { socketPath } })
   if (proxy === undefined) return new Agent({ ...own, ...(tls && { connect: tls }) })
   return new ProxyAgent({

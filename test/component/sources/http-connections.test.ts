@@ -195,6 +195,17 @@ describe('a server whose answer Go’s client takes and undici refuses is follow
     }
   })
 
+  it('headers of 100 KiB, at the first request', async () => {
+    const port = await listen(
+      createServer({ maxHeaderSize: 2 ** 20 }, (_request, response) => {
+        response.writeHead(200, { x: 'a'.repeat(100_000) }).end(podYaml('a'))
+      }),
+    )
+    const run = start(`http://127.0.0.1:${port}/`)
+    await run.until(is('a=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([])
+  })
+
   it('lines that end in LF alone over TLS, while its certificate is trusted', async () => {
     const { key, cert, caFile } = await makeTrusted()
     const server = createTlsServer({ key, cert }, (socket) => {
