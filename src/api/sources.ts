@@ -169,13 +169,13 @@ export interface AppliedPlace {
   readonly path: string
   /** A podd of an older version doesn't say. */
   readonly source?: SourceName
+  /** The workload that makes it; left out where it stands in a manifest itself. A podd of an older version doesn't say. */
+  readonly owner?: { readonly kind: string; readonly name: string } | undefined
 }
 
 export interface AppliedPodEntry extends AppliedPlace {
   /** `namespace/name` */
   readonly key: string
-  /** The workload that makes it; left out of one that is written as a pod. A podd of an older version doesn't say. */
-  readonly owner?: { readonly kind: string; readonly name: string } | undefined
   /** The applied manifest, without defaults. */
   readonly manifest: JsonObject
   /** It was rejected, has finished or is terminating: any change of its spec makes a new pod. */

@@ -336,10 +336,11 @@ function listAppliedPods(
 
 /** The objects that pods refer to, by a hash of their manifests: they may be secret. */
 function listAppliedObjects(objects: Pick<ObjectStore, 'documents'>): readonly AppliedObjectEntry[] {
-  return objects.documents().map(({ document: { object, manifest, place }, source }) => ({
+  return objects.documents().map(({ document: { object, manifest, place, owner }, source }) => ({
     key: keyOfObject(object),
     path: place.path,
     source,
+    owner,
     hash: digestText(canonicalJson(manifest)),
   }))
 }

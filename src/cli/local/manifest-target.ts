@@ -73,16 +73,16 @@ function objectName(document: SourceDocument): string {
   return `${kind.toLowerCase()}-${metadata.name}`
 }
 
-/** The current objects of a file, by key, as the daemon has them; not the pods that its workloads make. */
+/** The current objects of a file, by key, as the daemon has them; not what its workloads make. */
 export function objectsIn(path: string, applied: AppliedReply): readonly string[] {
-  return [...applied.pods.filter((pod) => !isMade(pod)), ...applied.objects].flatMap((each) =>
-    each.path === path ? [each.key] : [],
+  return [...applied.pods, ...applied.objects].flatMap((each) =>
+    each.path === path && isWritten(each) ? [each.key] : [],
   )
 }
 
-/** Whether it stands in no manifest: a workload makes it. */
-function isMade({ owner }: AppliedPodEntry): boolean {
-  return owner !== undefined
+/** Whether it stands in a manifest: no workload makes it. */
+function isWritten({ owner }: AppliedPlace): boolean {
+  return owner === undefined
 }
 
 /**
@@ -292,10 +292,8 @@ export function planManifests(
   })
   const stays = new Set(refused.map(({ path }) => path))
   const ends = [
-    ...applied.pods.flatMap((pod) =>
-      isMade(pod) ? [] : [{ key: pod.key, path: pod.path, object: `pod ${pod.key}` }],
-    ),
-    ...applied.objects.map(({ key, path }) => ({ key, path, object: key })),
+    ...applied.pods.filter(isWritten).map(({ key, path }) => ({ key, path, object: `pod ${key}` })),
+    ...applied.objects.filter(isWritten).map(({ key, path }) => ({ key, path, object: key })),
   ].filter(({ key, path }) => !wanted.has(key) && replacesFile(path) && !stays.has(path))
   return [...possible, ...ends.map(({ object }) => ({ object, verdict: 'end' as const, details: [] }))]
 }

@@ -434,9 +434,10 @@ export class UnitVerdicts {
       'the unit is rolled back',
     )
     events.recordNode({ type: 'Warning', reason: 'RolledBack', message })
-    for (const { pod } of this.podsHere(unit)) {
+    for (const { pod, place } of this.podsHere(unit)) {
       const worker = this.#desired.holder(podKey(pod.metadata))
-      if (worker !== undefined)
+      // Another file may give the pod of this name.
+      if (worker?.state.record.path === place.path)
         events.record({ pod: worker.ref, type: 'Warning', reason: 'RolledBack', message })
     }
   }

@@ -194,8 +194,7 @@ export class UpdateGate {
   /** The pod with a condition where another version of it is offered. */
   present(object: PodObject): PodObject {
     const unit = this.#verdicts.heldBack.get(podKey(object.metadata))
-    const source = object.metadata.annotations?.['podd.dev/source']
-    if (unit === undefined || unit.record.source !== source) return object
+    if (unit === undefined || !gives(unit.record, object.metadata.annotations ?? {})) return object
     const { pin } = unit.record
     const condition = {
       type: upToDateCondition,
@@ -277,6 +276,12 @@ export class UpdateGate {
     const location = this.#units.sources.get(record.source)?.snapshot.location
     return kindOfSource(record.source) === 'file' ? record.unit : (location ?? record.unit)
   }
+}
+
+/** Whether a pod is of this unit, and not of another that gives the same name. */
+function gives({ source, unit }: UnitRecord, annotations: Readonly<Record<string, string>>): boolean {
+  if (annotations['podd.dev/source'] !== source) return false
+  return kindOfSource(source) !== 'file' || annotations['podd.dev/path'] === unit
 }
 
 /** Throws PoddError UPDATE_REFUSED. */

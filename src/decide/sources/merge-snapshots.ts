@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { isJsonObject, sameData } from '../../base/json.ts'
-import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
+import { documentKey, isPodDocument, warningAt } from '../../pod/objects/document.ts'
 import type {
   ObjectDocument,
   PodDocument,
@@ -80,6 +80,7 @@ export function mergePods(
   const given = snapshots.flatMap(({ source, pods }) => pods.map((document) => ({ source, document })))
   const pods = settleConflicts(given, {
     identity: ({ document }) => podKey(document.pod.metadata),
+    isEarlier: findEarlier(snapshots),
     incumbent,
   })
   return {
@@ -96,7 +97,12 @@ export function mergeObjects(
 ): Pick<MergedSnapshots, 'objects' | 'problems'> {
   const given = snapshots.flatMap(({ source, objects }) => objects.map((document) => ({ source, document })))
   const { allowed, problems } = selectAllowedObjects(given, rules)
-  const objects = settleConflicts(allowed, { identity: objectIdentity, isRankedBySource, incumbent })
+  const objects = settleConflicts(allowed, {
+    identity: objectIdentity,
+    isRankedBySource,
+    isEarlier: findEarlier(snapshots),
+    incumbent,
+  })
   return { objects: objects.settled, problems: [...problems, ...objects.problems] }
 }
 
@@ -105,6 +111,8 @@ export interface ConflictRules<Document> {
   readonly identity: (given: SourcedDocument<Document>) => string
   /** Whether the order of the sources decides, rather than which came first. */
   readonly isRankedBySource?: (given: SourcedDocument<Document>) => boolean
+  /** Whether it is of an earlier revision: its file may not have it any more. */
+  readonly isEarlier?: (given: SourcedDocument<SourceDocument>) => boolean
   readonly incumbent: Incumbent
 }
 
@@ -115,7 +123,7 @@ export interface ConflictRules<Document> {
  */
 function settleConflicts<Document extends PodDocument | ObjectDocument>(
   given: readonly SourcedDocument<Document>[],
-  { identity, incumbent, isRankedBySource = () => false }: ConflictRules<Document>,
+  { identity, incumbent, isRankedBySource = () => false, isEarlier = () => false }: ConflictRules<Document>,
 ): { readonly settled: readonly SourcedDocument<Document>[]; readonly problems: readonly Problem[] } {
   const settled = new Map<string, SourcedDocument<Document>>()
   const problems: Problem[] = []
@@ -131,6 +139,10 @@ function settleConflicts<Document extends PodDocument | ObjectDocument>(
     const [stays, goes] = takesOver ? [next, earlier] : [earlier, next]
     settled.set(contested, stays)
     const key = documentKey(goes.document)
+    if (isEarlier(goes)) {
+      problems.push(earlierProblem(goes.document, stays.document))
+      continue
+    }
     problems.push(
       conflictProblem({
         place: goes.document.place,
@@ -142,6 +154,21 @@ function settleConflicts<Document extends PodDocument | ObjectDocument>(
     )
   }
   return { settled: [...settled.values()], problems }
+}
+
+function findEarlier(
+  snapshots: readonly SourceSnapshot[],
+): (given: SourcedDocument<SourceDocument>) => boolean {
+  const paths = new Map(snapshots.map(({ source, earlier }) => [source, earlier] as const))
+  return ({ source, document }) => paths.get(source)?.includes(document.place.path) === true
+}
+
+/** Nothing is wrong with two files of which only an earlier revision of one gives what the other does. */
+function earlierProblem(goes: SourceDocument, stays: SourceDocument): Problem {
+  const key = documentKey(goes)
+  const what = isPodDocument(goes) ? `pod ${key}` : key
+  const message = `an earlier revision counts here, and gives ${what} too, which is followed from ${stays.place.path}`
+  return warningAt(goes.place.path, message)
 }
 
 function isIncumbent(

@@ -89,6 +89,7 @@ export function replaceUnits(
       (kindOfSource(snapshot.source) === 'http'
         ? { ready: false, isAnswer: false }
         : { unreadable: [...(snapshot.unreadable ?? []), ...paths] })),
+    earlier: [...new Set(active.map(({ place }) => place.path))],
     pods: inOrder([...snapshot.pods.filter(kept), ...active.filter((each) => isPodDocument(each))]),
     objects: inOrder([...snapshot.objects.filter(kept), ...active.filter((each) => isObjectDocument(each))]),
   }

@@ -170,7 +170,8 @@ function makeClaims({ object, manifest, place }: ObjectDocument, podName: string
       metadata: { ...metadata, name: `${claimName}-${podName}`, namespace },
       spec: jsonAt(template, 'spec') ?? {},
     }
-    return { object: objectFromManifest(claim), manifest: claim, place }
+    const owner = { kind: object.kind, name: object.metadata.name }
+    return { object: objectFromManifest(claim), manifest: claim, place, owner }
   })
 }
 

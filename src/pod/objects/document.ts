@@ -112,7 +112,7 @@ export interface ObjectDocument {
   /** See `SourceDocument`. */
   readonly written?: string | undefined
   readonly signedBy?: string | undefined
-  /** The CronJob that has started it. */
+  /** The CronJob that has started it, or the StatefulSet whose claim it is; absent where the document is the object itself. */
   readonly owner?: PodOwner | undefined
   /** The newest manifest, where an earlier one counts than what was written over the API. */
   readonly newest?: JsonObject | undefined
@@ -182,4 +182,6 @@ export interface SourceSnapshot {
   readonly problems: readonly Problem[]
   /** Files that can't be read at all: pods recorded as theirs stay. */
   readonly unreadable?: readonly string[]
+  /** The paths of documents of an earlier revision, which counts in place of what the source gives there. */
+  readonly earlier?: readonly string[]
 }

@@ -394,7 +394,7 @@ describe('podd apply', () => {
     })
   })
 
-  it('takes the pods that a workload of the file makes for none that would end', async () => {
+  it('takes the pods and claims that a workload of the file makes for none that would end', async () => {
     const spec = { selector: { matchLabels: { app: 'web' } } }
     const template = { metadata: { labels: { app: 'web' } }, spec: manifest('web').spec }
     const web = {
@@ -413,7 +413,10 @@ describe('podd apply', () => {
       isUpToDate: true,
     }
     const owner = { kind: 'Deployment', name: 'web' }
-    const objects = [{ key: 'Deployment/default/web', path, hash: 'before' }]
+    const objects = [
+      { key: 'Deployment/default/web', path, hash: 'before' },
+      { key: 'PersistentVolumeClaim/default/data-web-0', path, hash: 'claim', owner },
+    ]
     rig.applied = { ...rig.applied, pods: [{ ...pod, owner }], objects }
     const update = 'update   Deployment/default/web\n'
     expect(await podd('diff', '-f', path)).toMatchObject({ exitCode: 1, stdout: update })

@@ -591,6 +591,39 @@ describe('a pod that two files give', () => {
   })
 })
 
+describe('a pod that stands in another file since the revision that counts again', () => {
+  it('is of that file: it is not shown as rolled back, and nobody is told to remove it where it is not', async () => {
+    const named = (name: string, path: string, program = good) => {
+      const manifest = { ...web(program), metadata: { name } }
+      return { pod: podFromManifest(manifest), manifest, place: { path } }
+    }
+    const offer = async (...pods: ReturnType<typeof named>[]): Promise<void> => {
+      rig.system.offerSnapshot({ ...rig.snapshot('file'), pods })
+      await rig.clock.advance(45_000)
+    }
+    await offer(named('web', unit), named('moved', unit))
+    const { uid: before } = rig.pod('moved').metadata
+    await offer(named('moved', '/file/moved.yaml'), named('web', unit, bad))
+    expect(record()).toMatchObject({ active: 2, pin: { why: 'failed' } })
+    expect(command()).toEqual(good)
+    expect(rig.pod('moved').metadata).toMatchObject({
+      uid: before,
+      annotations: { 'podd.dev/path': '/file/moved.yaml' },
+    })
+    expect(upToDate()).toMatchObject({ reason: 'RolledBack' })
+    expect(rig.pod('moved').status.conditions.map(({ type }) => type)).not.toContain('podd.dev/UpToDate')
+    expect(rig.reasons('moved')).not.toContain('RolledBack')
+    expect(rig.system.problems().filter(({ object }) => object === 'default/moved')).toEqual([])
+    expect(rig.system.problems()).toContainEqual({
+      severity: 'warning',
+      place: { path: unit },
+      message:
+        'an earlier revision counts here, and gives pod default/moved too, which is followed from /file/moved.yaml',
+      hint: undefined,
+    })
+  })
+})
+
 describe('the answer of a URL', () => {
   it('is no new revision when its documents come in another order', async () => {
     await begin({ sources: ['http'] })

@@ -603,6 +603,11 @@ describe('a StatefulSet', () => {
       },
     })
     expect(rig.objects.seenBy('file').get('PersistentVolumeClaim', 'default', 'data-web-1')).toBeDefined()
+    const { objects } = rig.system.applied()
+    expect(objects.filter(({ owner }) => owner === undefined).map(({ key }) => key)).toEqual([
+      'StatefulSet/default/web',
+    ])
+    expect(objects.map(({ key }) => key)).toContain('PersistentVolumeClaim/default/data-web-1')
   })
 
   it('makes all at once where it says Parallel, from the ordinal that it begins with', async () => {
