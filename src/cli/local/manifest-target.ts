@@ -154,7 +154,8 @@ export function targetProblem(
   const isFileItself = manifest.path !== '-' && resolve(manifest.path) === path
   if (overwrite || isFileItself) return undefined
   const hint = 'Rename your file, or confirm with --overwrite (of a --name: with --prune).'
-  const lost = content.keys.filter((key) => !keys.includes(key))
+  const generated = new Set(keys.flatMap((key) => generatedName(key) ?? []))
+  const lost = content.keys.filter((key) => !keys.includes(key) && !generated.has(generatedName(key) ?? key))
   if (lost.length > 0)
     return new PoddError('MANIFEST_ELSEWHERE', `${path} also has ${lost.join(', ')}, which would end`, {
       hint,
@@ -164,6 +165,14 @@ export function targetProblem(
       hint,
     })
   return undefined
+}
+
+/**
+ * What a ConfigMap or Secret is called that kustomize generated, without the hash of its content: with another content it is
+ * another object, which takes the place of that one (kustomize `api/hasher/hasher.go`, 5.5). Undefined for another key.
+ */
+function generatedName(key: string): string | undefined {
+  return /^((?:ConfigMap|Secret)\/.+)-[2456789bcdfghkmt]{10}$/u.exec(key)?.[1]
 }
 
 async function readText(path: string): Promise<Buffer | undefined> {

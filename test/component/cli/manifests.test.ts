@@ -426,6 +426,30 @@ describe('podd apply', () => {
     expect(await readdir(manifests)).toEqual([])
   })
 
+  it('takes a ConfigMap that kustomize generated for the next one of its name', async () => {
+    const conf = (name: string) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name },
+      data: { a: name },
+    })
+    const [before, after] = [conf('web-h29d89cmmt'), conf('web-82b7dhgm6t')]
+    const path = join(manifests, 'web.yaml')
+    await hold('web.yaml', before)
+    rig.applied = {
+      ...rig.applied,
+      objects: [{ key: 'ConfigMap/default/web-h29d89cmmt', path, hash: 'before' }],
+    }
+    expect(await podd('apply', '-f', await put('web.yaml', after))).toMatchObject({
+      exitCode: 0,
+      stdout: 'create   ConfigMap/default/web-82b7dhgm6t\nend      ConfigMap/default/web-h29d89cmmt\n',
+    })
+    await hold('web.yaml', before)
+    expect((await podd('apply', '-f', await put('web.yaml', conf('db-82b7dhgm6t')))).stderr).toContain(
+      'also has ConfigMap/default/web-h29d89cmmt, which would end',
+    )
+  })
+
   it('refuses another content of an immutable ConfigMap, as podd would, and writes nothing', async () => {
     const conf = (data: Record<string, string>, more: object = {}) => ({
       apiVersion: 'v1',
