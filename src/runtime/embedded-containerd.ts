@@ -241,7 +241,7 @@ export class EmbeddedContainerd {
           pid: running.pid,
           programPath: this.#program.path,
           onProgramReplaced: () => this.#lookAtProgram(),
-          onSocketRemoved: () => this.#restartWithoutSocket(),
+          onSocketLost: (how: 'removed' | 'replaced') => this.#restartWithoutSocket(how),
         }
         await watchContainerd(this.#home, watched, signal)
         if (signal.aborted) return
@@ -340,9 +340,9 @@ export class EmbeddedContainerd {
     )
   }
 
-  async #restartWithoutSocket(): Promise<void> {
+  async #restartWithoutSocket(how: 'removed' | 'replaced'): Promise<void> {
     try {
-      if (this.#state.running !== undefined) await this.restart('its socket has been removed')
+      if (this.#state.running !== undefined) await this.restart(`its socket has been ${how}`)
     } catch (error) {
       this.#options.logger.error({ err: error }, 'cannot restart containerd')
     }

@@ -211,8 +211,8 @@ export interface WatchedContainerd {
   readonly programPath: string | undefined
   /** The program has just been replaced. */
   readonly onProgramReplaced: () => Promise<void>
-  /** The socket was removed, and has not come back: only clients that are connected already are served. */
-  readonly onSocketRemoved: () => Promise<void>
+  /** The socket was removed or replaced, and has not come back: only clients that are connected already are served. */
+  readonly onSocketLost: (how: 'removed' | 'replaced') => Promise<void>
 }
 
 const logCheckMs = 10 * 60_000
@@ -241,17 +241,31 @@ export async function watchContainerd(
 }
 
 function watchSocket(
-  { places: { socketPath }, clock }: ContainerdHome,
-  { onSocketRemoved }: WatchedContainerd,
+  { places, clock }: ContainerdHome,
+  { pid, onSocketLost }: WatchedContainerd,
   signal: AbortSignal,
 ): void {
+  const { socketPath } = places
+  let own = identityOf(socketPath)
+  const isThere = (): boolean => {
+    const now = identityOf(socketPath)
+    own ??= now
+    return now !== undefined && now === own
+  }
   const onHint = async (): Promise<void> => {
-    if (existsSync(socketPath)) return
-    // A containerd that ends or starts removes it too.
+    if (isThere()) return
     await sleepUnlessAborted(clock, socketPatienceMs, signal)
-    if (!signal.aborted && !existsSync(socketPath)) await onSocketRemoved()
+    // A containerd that ends or starts removes it too.
+    if (signal.aborted || isThere() || !isStillContainerd(pid, places)) return
+    await onSocketLost(existsSync(socketPath) ? 'replaced' : 'removed')
   }
   watchNames([socketPath], () => void onHint(), signal)
+}
+
+/** What tells a file from one that takes its place; undefined where there is none. */
+function identityOf(path: string): string | undefined {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat && `${stat.ino} ${stat.birthtimeMs}`
 }
 
 function watchProgram(

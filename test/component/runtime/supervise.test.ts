@@ -306,10 +306,15 @@ describe('supervise', () => {
       }
     })
 
-    it('restarts one whose socket somebody has removed', async () => {
+    it.each<[how: string, lose: (path: string) => Promise<void>]>([
+      ['removed', (path) => rm(path)],
+      ['replaced', (path) => rm(path).then(() => writeFile(path, 'not a socket'))],
+    ])('restarts one whose socket somebody has %s', async (how, lose) => {
       const stop = new AbortController()
       const events: string[] = []
-      const recorder = { recordNode: ({ reason }: { readonly reason: string }) => void events.push(reason) }
+      const recorder = {
+        recordNode: ({ message }: { readonly message: string }) => void events.push(message),
+      }
       const containerd = new EmbeddedContainerd(options({ events: recorder }))
       const pids: number[] = []
       containerd.onChange((state) => {
@@ -318,10 +323,12 @@ describe('supervise', () => {
       })
       const supervised = containerd.supervise(stop.signal)
       await expect.poll(() => pids).toHaveLength(1)
-      await rm(containerd.places.socketPath)
+      await lose(containerd.places.socketPath)
       await supervised
       expect(new Set(pids).size).toBe(2)
-      expect(events).toEqual(['ContainerdRestarted'])
+      expect(events).toEqual([
+        `podd restarts containerd: its socket has been ${how}; running containers run on`,
+      ])
     })
 
     it('starts another at once where it was told to restart', async () => {
