@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -130,6 +130,20 @@ describePodd('a container whose podd is killed inside StartContainer', { slowRun
     await sleep(seededRandom(seed * 3 + 2)() * 600)
     podd.launch()
     expect(await countAndRemove(podd, name)).toEqual({ starts: 1, restarts: 0 })
+  })
+
+  it('leaves no process behind where podd is stopped in order and starts nothing', async () => {
+    const podd = rig()
+    podd.slowDown()
+    await dropUntilStart(podd, 'stopped', 'Always')
+    await expect.poll(() => podd.lines('stopped'), quickly).not.toEqual([])
+    await podd.untilReady('stopped')
+    const keepers = keepersOf(podd.daemonPid)
+    expect(keepers).toHaveLength(1)
+    await podd.stopDaemon()
+    await expect.poll(() => keepers.filter((pid) => existsSync(`/proc/${pid}`)), quickly).toEqual([])
+    podd.launch()
+    expect(await countAndRemove(podd, 'stopped')).toEqual({ starts: 1, restarts: 0 })
   })
 
   it('has never run twice at a time', async () => {

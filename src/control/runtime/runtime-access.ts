@@ -71,6 +71,8 @@ export class RuntimeAccess {
   #name = 'containerd'
   #version: string | undefined
   #keeper: PodNetworkKeeper | undefined
+  /** End the processes that hold connections for starts. */
+  readonly #keepers = new Set<() => void>()
   /** How often the embedded containerd was started or adopted. */
   #starts = 0
 
@@ -91,15 +93,21 @@ export class RuntimeAccess {
       endpoint: this.endpoint,
       imageEndpoint: config.imageServiceEndpoint,
       clock,
-      keep: (socket) =>
-        keepConnection(socket, {
+      keep: (socket) => {
+        const release = keepConnection(socket, {
           lingerSeconds: callDeadlineMs / 1000,
           onFailure: (error) =>
             logger.warn(
               { err: error },
               'the runtime will cancel the start of a container if podd is killed during it',
             ),
-        }),
+        })
+        this.#keepers.add(release)
+        return () => {
+          this.#keepers.delete(release)
+          release()
+        }
+      },
       onCall: (method, durationMs, ok) => {
         const counted = this.#calls.get(method) ?? { errors: 0, durations: new Histogram(callBounds) }
         this.#calls.set(method, counted)
@@ -334,6 +342,8 @@ export class RuntimeAccess {
   }
 
   close(): void {
+    // A start in flight is completed for the next podd.
+    if (this.makingSinceMs === undefined) for (const release of this.#keepers) release()
     this.#client.close()
   }
 }
