@@ -142,13 +142,14 @@ interface Program {
   readonly text: string
 }
 
-/** Undefined where it can't be read: it is being replaced, or was removed. */
+/** Undefined where it can't be read. */
 function readProgram(path: string, known?: Program): Program | undefined {
   try {
     const { ino, size, mtimeNs } = statSync(path, { bigint: true })
     const stamp = `${ino} ${size} ${mtimeNs}`
     return known?.stamp === stamp ? known : { stamp, text: readFileSync(path, 'utf8') }
   } catch {
+    // It is being replaced, or was removed: the next look tells.
     return undefined
   }
 }
