@@ -373,7 +373,9 @@ export class Workloads {
         const workers = owned.get(keyOfObject(object)) ?? []
         const { job, cronJob, activeJobs } = this.#batch?.factsOf(source, object) ?? noBatch
         const before = kinds[object.kind].store.get(metadata.uid)?.metadata.creationTimestamp
-        const sinceMs = cronJob?.createdAtMs ?? job?.createdAtMs ?? nowMs
+        // Of a workload from a file nothing is kept: it is as old as its oldest pod, at least.
+        const oldestMs = Math.min(nowMs, ...workers.map(({ state }) => state.record.acceptedAtMs))
+        const sinceMs = cronJob?.createdAtMs ?? job?.createdAtMs ?? oldestMs
         const shownObject = showWorkload(document, {
           metadata: {
             creationTimestamp: before ?? formatTime(sinceMs),

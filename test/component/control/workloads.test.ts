@@ -109,6 +109,17 @@ describe('a Deployment', () => {
     expect(rig.fake.calls('StartContainer')).toHaveLength(2)
   })
 
+  it('is as old as its oldest pod after a start of podd', async () => {
+    await give(workload('Deployment', { replicas: 2 }))
+    const createdAt = rig.pod('web-0').metadata.creationTimestamp
+    await rig.kill()
+    await rig.clock.advance(100_000)
+    await rig.start()
+    await rig.clock.advance(1000)
+    const shown = rig.shown.deployments.list().map(({ metadata }) => metadata.creationTimestamp)
+    expect(shown).toEqual([createdAt])
+  })
+
   it('has its pods replaced one after the other where its template changes, each when the last one is ready', async () => {
     await give(workload('Deployment', { replicas: 2, minReadySeconds: 5 }))
     await rig.clock.advance(12_000)
