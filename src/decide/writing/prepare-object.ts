@@ -43,7 +43,7 @@ export function prepareNew(given: JsonObject, fresh: NewObject): JsonObject {
     creationTimestamp,
     ...((kind === 'PodTemplate' || isWorkloadKind(kind)) && { generation: 1 }),
   }
-  return defaultManifest({ ...withoutNulls(manifest), apiVersion, kind, metadata })
+  return defaultManifest(withCounts({ ...withoutNulls(manifest), apiVersion, kind, metadata }))
 }
 
 /** The kept form of an updated object: fields that belong to the server stay. */
@@ -62,7 +62,22 @@ export function prepareUpdate(before: JsonObject, given: JsonObject): JsonObject
     metadata: { ...withoutServerFields(metadataOf(given)), ...own },
     ...(before['status'] === undefined ? {} : { status: before['status'] }),
   }
-  return withPolicyOf(before, withGeneration(before, defaultManifest(next)))
+  const counted = jsonAt(before, 'spec', 'completions') === undefined ? next : withCounts(next)
+  return withPolicyOf(before, withGeneration(before, defaultManifest(counted)))
+}
+
+/**
+ * A Job that says neither how often nor in how many pods at a time it runs does so once (`pkg/apis/batch/v1/defaults.go`,
+ * SetDefaults_Job, 1.36). That is written down as it is made: one that gets a parallelism later is no work queue. One that was
+ * kept without is left as it is, for how often it runs is part of what it runs.
+ */
+function withCounts(manifest: JsonObject): JsonObject {
+  if (manifest['kind'] !== 'Job') return manifest
+  return at(manifest, 'spec', (spec) =>
+    isMissing(spec['completions']) && isMissing(spec['parallelism'])
+      ? { ...spec, completions: 1, parallelism: 1 }
+      : spec,
+  )
 }
 
 /**

@@ -295,6 +295,26 @@ describe('changing', () => {
     },
   )
 
+  it('keeps a Job that says no number as one that runs once, also where its parallelism is changed later', async () => {
+    await using rig = await startWritingRig()
+    const list = '/apis/batch/v1/namespaces/default/jobs'
+    const head = { apiVersion: 'batch/v1', kind: 'Job' } as const
+    const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'web:1' }] } }
+    const written = { ...head, metadata: { name: 'w' }, spec: { template } }
+    const made = await rig.ask('POST', list, written)
+    expect(made).toMatchObject({ code: 201, body: { spec: { completions: 1, parallelism: 1 } } })
+    const uid = textOf(metadataOf(made)['uid'])
+    const metadata = { name: 'w', namespace: 'default', uid, generation: 1 }
+    const show = (spec: JsonObject) => rig.shown.jobs.put(uid, { ...head, metadata, spec, status: {} })
+    show(objectOrEmpty(made.body['spec']))
+    expect(await rig.ask('PUT', `${list}/w`, written)).toMatchObject({ code: 200 })
+    const change = { spec: { parallelism: 2 } }
+    expect(await rig.ask('PATCH', `${list}/w`, change, 'application/merge-patch+json')).toMatchObject({
+      code: 200,
+    })
+    expect(rig.objects.list('Job')[0]?.manifest['spec']).toMatchObject({ completions: 1, parallelism: 2 })
+  })
+
   it('takes a pod as it is shown, and refuses what may not change', async () => {
     await using rig = await startWritingRig()
     const { body } = await rig.ask('POST', pods, pod('a'))
