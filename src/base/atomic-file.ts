@@ -55,9 +55,14 @@ export async function writeFileAtomic(
   await syncDirectory(dirname(path))
 }
 
-/** The system's error about a temp file, as if it were about what that was to become. */
+/**
+ * The system's error about a temp file, as if it were about what that was to become. One about an open file (`ENOSPC: no
+ * space left on device, write`) names none of itself.
+ */
 export function aboutFile(error: unknown, tempPath: string, path: string): unknown {
-  if (error instanceof Error) error.message = error.message.replaceAll(tempPath, path)
+  if (!(error instanceof Error)) return error
+  const isNamed = error.message.includes(tempPath) || !('syscall' in error)
+  error.message = isNamed ? error.message.replaceAll(tempPath, path) : `${error.message} '${path}'`
   return error
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
+  aboutFile,
   isAtomicFileTemp,
   readIfExists,
   removeAtomicFileTemps,
@@ -32,6 +33,18 @@ it('says of a file that cannot be removed why, and removes what can be', async (
   await removeTree(join(directory, 'a'))
   await removeTree(join(directory, 'a'))
   expect(await readdir(directory)).toEqual([])
+})
+
+it.each([
+  ["EROFS: read-only file system, open '/d/.f.1.tmp'", "EROFS: read-only file system, open '/d/f'"],
+  [
+    "EISDIR: is a directory, rename '/d/.f.1.tmp' -> '/d/f'",
+    "EISDIR: is a directory, rename '/d/f' -> '/d/f'",
+  ],
+  ['ENOSPC: no space left on device, write', "ENOSPC: no space left on device, write '/d/f'"],
+])('names the file in place of a temp file: %s', (message, wanted) => {
+  const error = Object.assign(new Error(message), { syscall: 'any' })
+  expect(aboutFile(error, '/d/.f.1.tmp', '/d/f')).toMatchObject({ message: wanted })
 })
 
 describe('writeFileAtomic', () => {
