@@ -29,7 +29,7 @@ async function nodeEvents(podd: PoddRig): Promise<readonly string[]> {
 }
 
 // A directory of the rig's own with containerd's programs, as a package manager would replace them.
-describePodd('podd outlives that', { slowRuncSeconds: 0 }, (rig) => {
+describePodd('podd outlives that', { slowRuncSeconds: 0, config: { syncFrequency: '1s' } }, (rig) => {
   it('what addresses were given is forgotten, and none is given again that a running pod has', async () => {
     const podd = rig()
     const ipOf = (pod: PodObject): string => pod.status.podIP ?? ''
@@ -57,11 +57,6 @@ describePodd('podd outlives that', { slowRuncSeconds: 0 }, (rig) => {
     await podd.until('the page', isServed)
     const before = containerOf(await podd.untilReady('served'), 'main')
     const { bridgeName } = containerdPlaces(podd.rootDir, podd.runDir)
-    // A first check has to have seen the pod.
-    await podd.until('a check', async () => {
-      const job = (await podd.status()).jobs.find(({ name }) => name === 'keep-network')
-      return job !== undefined && job.runs > 1
-    })
     execFileSync('ip', ['link', 'delete', bridgeName])
     await podd.until('the page again', isServed)
     expect(await nodeEvents(podd)).toContainEqual(
