@@ -768,6 +768,8 @@ const jobKind = servedKind<WorkloadObject>({
   resource: 'jobs',
   apiVersion: 'batch/v1',
   kind: 'Job',
+  // `pkg/registry/batch/job/strategy.go`, JobToSelectableFields, 1.36.
+  fields: { 'status.successful': ({ status }) => String(countAt(status, 'succeeded')) },
   columns: [
     nameColumn,
     column('Status', 'Complete, Failed, Running or Suspended.', (job) => jobState(job)),

@@ -48,7 +48,7 @@ export function chooseRepresentation(
 function readForm(accept: string | undefined): Form {
   const offers = (accept ?? '*/*').split(',').map((offer) => offer.split(';').map((part) => part.trim()))
   for (const [media = '', ...parameters] of offers) {
-    if (!['application/json', 'application/*', '*/*', ''].includes(media)) continue
+    if (!['application/json', 'application/*', '*/*', ''].includes(media.toLowerCase())) continue
     const valueOf = (name: string): string | undefined =>
       parameters.find((parameter) => parameter.startsWith(`${name}=`))?.slice(name.length + 1)
     const as = valueOf('as')

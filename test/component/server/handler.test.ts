@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ResourceList, ResourceObject, WatchEvent } from '../../../src/api/resource.ts'
+import type { JsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { createHandler } from '../../../src/server/create-handler.ts'
 import type { ApiHandler, ApiResponse, Identity } from '../../../src/server/requests/request.ts'
@@ -347,6 +348,21 @@ describe('a list', () => {
     expect(answer.status).toBe(status)
     expect(body).toMatchObject({ kind: 'Status', status: 'Failure', code: status })
     expect(body.message).toContain(message)
+  })
+
+  it('of Jobs knows how many pods have succeeded', async () => {
+    const job = (name: string, status: JsonObject): void =>
+      rig.jobs.put({
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { name, namespace: 'default', uid: name, generation: 1 },
+        spec: {},
+        status,
+      })
+    job('done', { succeeded: 1 })
+    job('begun', {})
+    expect(await namesOf('/apis/batch/v1/jobs?fieldSelector=status.successful=1')).toEqual(['done'])
+    expect(await namesOf('/apis/batch/v1/jobs?fieldSelector=status.successful=0')).toEqual(['begun'])
   })
 
   it('of events knows their fields', async () => {

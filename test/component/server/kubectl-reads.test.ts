@@ -294,6 +294,7 @@ describe('an answer', () => {
   it.each([
     ['application/vnd.kubernetes.protobuf,application/json', 200],
     ['application/json, */*', 200],
+    ['Application/JSON', 200],
     ['text/html,*/*;q=0.8', 200],
     ['application/vnd.kubernetes.protobuf', 406],
     ['application/json;as=Nothing;g=meta.k8s.io;v=v1', 406],
