@@ -1,3 +1,4 @@
+import { qualifiedResource } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
 import { isJsonObject, jsonAt, objectOrEmpty, sameData } from '../../base/json.ts'
@@ -86,7 +87,8 @@ export async function answerScale(
   const target = targetOf(written, names)
   if (request.method === 'GET') {
     const shown = findShown(written, target)
-    if (shown === undefined) throw objectNotFound(written.kind.resource, written.reader.list(), target)
+    if (shown === undefined)
+      throw objectNotFound(qualifiedResource(written.kind), written.reader.list(), target)
     return jsonResponse(scaleOf(plain(shown)))
   }
   const isPatch = request.method === 'PATCH'
@@ -94,13 +96,20 @@ export async function answerScale(
   const given = isPatch ? undefined : asObject(parseJsonBody(await request.readBody()))
   const patch = given === undefined ? (await readPatch(request)).change : () => given
   const change = (current: JsonObject): JsonObject => {
-    const replicas = jsonAt(patch(scaleOf(current)), 'spec', 'replicas') ?? 0
-    return { ...current, spec: { ...objectOrEmpty(current['spec']), replicas } }
+    const scale = patch(scaleOf(current))
+    refuseOther(scaleKind, scale, target)
+    const replicas = jsonAt(scale, 'spec', 'replicas') ?? 0
+    // Of the workload, too, these are what the client has read.
+    const { uid = '', resourceVersion = '' } = metadataOf(scale)
+    const metadata = { ...metadataOf(current), uid, resourceVersion }
+    return { ...current, metadata, spec: { ...objectOrEmpty(current['spec']), replicas } }
   }
   const updater = updaterOf(written, request, options)
   const { object, ...rest } = await updateObject(written, target, options, 'object', change, updater)
   return respond({ ...rest, object: scaleOf(objectOrEmpty(JSON.parse(JSON.stringify(object)))) })
 }
+
+const scaleKind = { kind: 'Scale', apiVersion: 'autoscaling/v1' } as const
 
 function scaleOf({ metadata = {}, spec = {}, status = {} }: JsonObject): JsonObject {
   const {
@@ -112,8 +121,7 @@ function scaleOf({ metadata = {}, spec = {}, status = {} }: JsonObject): JsonObj
   } = objectOrEmpty(metadata)
   const selector = Object.entries(objectOrEmpty(jsonAt(spec, 'selector', 'matchLabels')))
   return {
-    kind: 'Scale',
-    apiVersion: 'autoscaling/v1',
+    ...scaleKind,
     metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
     spec: { replicas: jsonAt(spec, 'replicas') ?? 1 },
     status: {
@@ -129,10 +137,13 @@ export async function answerEviction(
   { request, query, names }: Call,
 ): Promise<ApiResponse> {
   const eviction = (await readObject(request)) ?? {}
-  const { deleteOptions } = eviction
+  const { deleteOptions, apiVersion = '' } = eviction
   const { name: given } = metadataOf(eviction)
-  if (typeof given === 'string' && given !== '' && given !== targetOf(written, names).name)
+  const { namespace, name } = targetOf(written, names)
+  if (typeof given === 'string' && given !== '' && given !== name)
     throw new ApiError(400, 'name in URL does not match name in Eviction object')
+  const version = apiVersion === 'policy/v1beta1' ? apiVersion : 'policy/v1'
+  refuseOther({ kind: 'Eviction', apiVersion: version }, eviction, { namespace })
   const options = readDeleteOptions(query, objectOrEmpty(deleteOptions))
   const dryRun = options.dryRun || readWriteOptions(query, 'CreateOptions').dryRun
   await deleteObject(written, targetOf(written, names), { ...options, dryRun }, 'evicted')
@@ -349,7 +360,7 @@ export async function answerNodeUpdate(
   const target = { namespace: '', name }
   return writer.exclusively(async () => {
     const shown = findShown(written, target)
-    if (shown === undefined) throw objectNotFound(kind.resource, reader.list(), target)
+    if (shown === undefined) throw objectNotFound(qualifiedResource(kind), reader.list(), target)
     const wanted = change(plain(shown))
     refuseOther(kind, wanted, { name })
     refuseStale(kind, shown, wanted)

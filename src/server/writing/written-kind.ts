@@ -49,7 +49,7 @@ export function findWritten(
   const { kind, reader, writer } = written
   const kept = writer.get({ kind: kind.kind, ...target })
   const shown = kept === undefined ? findShown(written, target) : findByUid(reader, kept.uid)
-  if (shown === undefined) throw objectNotFound(kind.resource, reader.list(), target)
+  if (shown === undefined) throw objectNotFound(qualifiedResource(kind), reader.list(), target)
   if (kept === undefined) throw notWritable(kind, shown)
   return { kept, shown }
 }
@@ -71,7 +71,7 @@ export function hasEnded(shown: ResourceObject): boolean {
 
 /** Throws ApiError BadRequest where a body doesn't match the kind, name or namespace of the path. */
 export function refuseOther(
-  kind: ServedKind,
+  kind: Pick<ServedKind, 'kind' | 'apiVersion'>,
   object: JsonObject,
   { namespace, name }: Partial<Target>,
 ): void {

@@ -726,6 +726,26 @@ describe('subresources', () => {
   })
 })
 
+it('evicts nobody by a body that is no eviction', async () => {
+  await using rig = await startWritingRig()
+  await rig.ask('POST', pods, pod('a'))
+  for (const [apiVersion, kind] of [
+    ['v1', 'Pod'],
+    ['policy/v1', 'PodDisruptionBudget'],
+    ['v1', 'DeleteOptions'],
+  ])
+    expect(
+      await rig.ask('POST', `${pods}/a/eviction`, {
+        apiVersion,
+        kind,
+        metadata: { name: 'a' },
+      } as JsonObject),
+    ).toMatchObject({ code: 400 })
+  expect(rig.ended).toEqual([])
+  const older = { apiVersion: 'policy/v1beta1', kind: 'Eviction', metadata: { name: 'a' } }
+  expect(await rig.ask('POST', `${pods}/a/eviction`, older)).toMatchObject({ code: 201 })
+})
+
 it('deletes nothing for the path of a collection that ends in a slash', async () => {
   await using rig = await startWritingRig()
   await rig.ask('POST', configMaps, configMap('a', {}))
@@ -872,6 +892,54 @@ describe('server-side apply', () => {
     const [, ben] = listOrEmpty(jsonAt(read(), 'metadata', 'managedFields'))
     expect(ben).toMatchObject({ manager: 'ben' })
     expect(jsonAt(ben, 'fieldsV1')).toEqual({ 'f:spec': { 'f:replicas': {} } })
+  })
+})
+
+describe('the scale of a workload', () => {
+  const place = '/apis/apps/v1/namespaces/default/deployments'
+  const scale = (metadata: JsonObject, more: JsonObject = {}): JsonObject => ({
+    metadata,
+    spec: { replicas: 2 },
+    ...more,
+  })
+
+  it.each<[string, JsonObject, number, string]>([
+    ['nothing but replicas', scale({}), 200, ''],
+    ['what was read', scale({ name: 'web', resourceVersion: '7', uid: 'u' }), 200, ''],
+    ['a stale version', scale({ resourceVersion: '6' }), 409, 'the object has been modified'],
+    ['another UID', scale({ uid: 'v' }), 409, 'Precondition failed'],
+    ['another name', scale({ name: 'other' }), 400, 'does not match the name on the URL (web)'],
+    ['another kind', scale({}, { kind: 'Deployment' }), 400, 'must be of type Scale'],
+  ])('is written by a PUT of %s only where it is the one that was read', async (_, body, code, message) => {
+    await using rig = await startWritingRig()
+    const labels = { app: 'web' }
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'web:1' }] } }
+    const spec = { replicas: 1, selector: { matchLabels: labels }, template }
+    const deployment = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' }, spec }
+    await rig.ask('POST', place, deployment)
+    const name = { kind: 'Deployment', namespace: 'default', name: 'web' }
+    const manifest = rig.objects.get(name)?.manifest ?? {}
+    await rig.objects.exclusively(async () => {
+      await rig.objects.put({ ...manifest, metadata: { ...objectOrEmpty(manifest['metadata']), uid: 'u' } })
+    })
+    const metadata = { ...objectOrEmpty(manifest['metadata']), uid: 'u', resourceVersion: '7' }
+    rig.deployments.put(JSON.parse(JSON.stringify({ ...manifest, metadata })))
+    const shown = await rig.ask('GET', `${place}/web/scale`)
+    const { resourceVersion } = metadataOf(shown)
+    const given = JSON.parse(JSON.stringify(body).replace('"7"', JSON.stringify(resourceVersion)))
+    const answer = await rig.ask('PUT', `${place}/web/scale`, given)
+    expect(answer.code).toBe(code)
+    expect(textOf(answer.body['message'])).toContain(message)
+    const replicas = jsonAt(rig.objects.get(name)?.manifest, 'spec', 'replicas')
+    expect(replicas).toBe(code === 200 ? 2 : 1)
+  })
+
+  it.each(['GET', 'PUT'])('that is not there is not found in its group: %s', async (method) => {
+    await using rig = await startWritingRig()
+    expect(await rig.ask(method, `${place}/web/scale`, scale({}))).toMatchObject({
+      code: 404,
+      body: { message: 'deployments.apps "web" not found', details: { group: 'apps', kind: 'deployments' } },
+    })
   })
 })
 
