@@ -467,17 +467,26 @@ export function summarizeChanges(changes: readonly ObjectChange[]): string {
 }
 
 /**
- * Throws PoddError WAIT_FAILED where one of these files is of a held source: it has no effect until the source is
- * resumed.
+ * The error where one of these files is of a held source: it has no effect until the source is resumed.
  * @param done the participle for the message: `written`
  */
-export function refuseHeld({ sources }: DaemonStatus, paths: readonly string[], done: string): void {
+export function findHeld(
+  { sources }: DaemonStatus,
+  paths: readonly string[],
+  done: string,
+): PoddError | undefined {
   const held = sources.find(
     ({ heldSince, path }) =>
       heldSince !== undefined && paths.some((own) => own === path || own.startsWith(`${path}/`)),
   )
-  if (held === undefined) return
+  if (held === undefined) return undefined
   const message = `the source ${held.source} is held: nothing of ${held.path} is applied`
   const hint = `The manifests are ${done}; \`podd resume ${held.source}\` applies that.`
-  throw new PoddError('WAIT_FAILED', message, { hint })
+  return new PoddError('WAIT_FAILED', message, { hint })
+}
+
+/** Throws PoddError WAIT_FAILED, as `findHeld` gives it. */
+export function refuseHeld(status: DaemonStatus, paths: readonly string[], done: string): void {
+  const held = findHeld(status, paths, done)
+  if (held !== undefined) throw held
 }

@@ -11,14 +11,16 @@ import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import { dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import { digestText } from '../../pod/values/hash.ts'
-import { formatProblem } from '../output/report-format.ts'
+import { formatError, formatProblem } from '../output/report-format.ts'
 import { shorten } from '../output/table.ts'
 import { listPath } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import {
   explainObjects,
+  findHeld,
   findManifestDirectory,
+  findRefused,
   isUnchanged,
   readTarget,
   targetOf,
@@ -92,7 +94,16 @@ that they go forward and back together; with --prune, what the name had before a
         : [{ manifest: joinManifests(files), path: join(directory, `${name}.yaml`) }]
     const contents = await checkTargets(targets, applied, args.has('overwrite') || args.has('prune'))
     const paths = targets.map(({ path }) => path)
-    const plan = planManifests(documents, applied, (path) => paths.includes(path))
+    const [status, units] = await Promise.all([
+      client.status(signal),
+      client.get<readonly UnitObject[]>('/podd/v1/units', signal),
+    ])
+    // The same content as one that has failed has no effect; written it is all the same, as a resume goes by what is there.
+    const failed = targets.flatMap(({ path, manifest }) =>
+      findRefused(units, [manifest], () => (place) => place === path, status),
+    )
+    const replacesFile = (path: string): boolean => paths.includes(path)
+    const plan = planManifests(documents, applied, replacesFile, undefined, failed)
     // The daemon's admission is loaded only where needed.
     const { findBlocked } = await import('../local/admit-manifests.ts')
     const blocked = await findBlocked(context, files)
@@ -100,22 +111,26 @@ that they go forward and back together; with --prune, what the name had before a
     if (args.has('dry-run')) {
       return { kind: 'text', text: formatChanges(changes), notes: [`${summarizeChanges(changes)} (dry run)`] }
     }
-    const refused = changes.find(({ verdict }) => verdict === 'refuse')
+    const refused = changes.find(({ verdict }, at) => verdict === 'refuse' && plan[at]?.verdict !== verdict)
     if (refused !== undefined)
       throw new PoddError('UPDATE_REFUSED', `${refused.object}: ${refused.details.join('; ')}`, {
         hint: 'Nothing was written.',
       })
     // The errors before the write: the daemon may show them until it has read the new files.
-    const known = new Set((await client.status(signal)).problems.map((problem) => formatProblem(problem)))
-    const before = args.has('wait') ? await readUnits(context, paths) : new Map<string, UnitObject>()
+    const known = new Set(status.problems.map((problem) => formatProblem(problem)))
+    const before = new Map(units.map((unit) => [unit.metadata.name, unit] as const))
     for (const [at, target] of targets.entries()) await write(target, contents[at]?.text)
     const wanted = new Map(
       documents.flatMap((document) =>
         isPodDocument(document) ? [[appliedKey(document, applied), document.manifest] as const] : [],
       ),
     )
-    if (!args.has('wait'))
-      return { kind: 'text', text: formatChanges(changes), notes: [summarizeChanges(changes)] }
+    if (!args.has('wait')) {
+      const held = findHeld(status, paths, 'written')
+      const notes = [summarizeChanges(changes), ...(held === undefined ? [] : [formatError(held)])]
+      const exitCode = changes.some(({ verdict }) => verdict === 'refuse') ? 1 : 0
+      return { kind: 'text', text: formatChanges(changes), notes, exitCode }
+    }
     stdio.stdout.write(formatChanges(changes))
     notify(summarizeChanges(changes))
     const changed = new Set(

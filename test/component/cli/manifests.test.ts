@@ -196,6 +196,10 @@ describe('podd diff', () => {
     const why = `refuse   pod default/web: ${message}; try it again: podd resume ${written}\n`
     expect(await podd('diff', '-f', manifests)).toMatchObject({ exitCode: 1, stdout: why })
     expect((await podd('diff', '-f', await put('web.yaml', failed))).stdout).toBe(why)
+    expect(await podd('apply', '-f', await put('web.yaml', failed))).toMatchObject({
+      exitCode: 1,
+      stdout: why,
+    })
     // A podd before understood less of it.
     tell({ hash: 'other', written: writtenOf(documents) })
     expect((await podd('diff', '-f', await put('web.yaml', failed))).stdout).toBe(why)
@@ -230,6 +234,12 @@ describe('podd diff', () => {
     expect((await podd('diff', '-f', path)).stdout).toBe(
       `refuse   pod default/web: revision 4 failed with it, as one before did, and it is not tried any more; to have it tried, write it, then podd resume ${written}\n`,
     )
+    // A resume goes by what is there.
+    expect(await podd('apply', '-f', path)).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringMatching(/^refuse /u),
+    })
+    expect(await readFile(written, 'utf8')).toContain('web:2')
     tell(3)
     expect((await podd('diff', '-f', path)).stdout).toMatch(/^update /u)
   })
