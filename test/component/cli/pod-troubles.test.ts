@@ -6,6 +6,7 @@ import { ApiRig } from '../../support/api-rig.ts'
 import { callCli } from '../../support/cli-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
 import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
+import { formatTime } from '../../../src/base/clock.ts'
 
 let rig: ApiRig
 beforeEach(async () => {
@@ -213,29 +214,23 @@ describe('podd status', () => {
     const restarted = { containerStatuses: [containerStatus('main', { restartCount: 1 })] }
     rig.pods.put(podObject({ name: 'web', status: restarted }))
     rig.pods.put(podObject({ name: 'fresh' }))
-    const warning = (
-      name: string,
-      of: string,
-      reason: string,
-      message: string,
-      lastTimestamp: string,
-    ): void =>
+    const warning = (name: string, of: string, reason: string, message: string, second: number): void =>
       rig.events.put(
         eventObject(name, {
           type: 'Warning',
           reason,
           message,
-          lastTimestamp,
+          lastTimestamp: formatTime(Date.now() - 60_000 + second * 1000),
           involvedObject: { kind: 'Pod', namespace: 'default', name: of, uid: `uid-${of}` },
         }),
       )
-    warning('a', 'image', 'Failed', 'of a pod that is broken now', '2026-01-01T00:00:01Z')
-    warning('b', 'web', 'Unhealthy', 'the first time', '2026-01-01T00:00:02Z')
-    warning('c', 'web', 'Unhealthy', 'the last time', '2026-01-01T00:00:03Z')
-    warning('d', 'web', 'BackOff', 'Back-off restarting failed container', '2026-01-01T00:00:04Z')
-    warning('e', 'web', 'Failed', 'Error: ErrImagePull', '2026-01-01T00:00:05Z')
-    warning('g', 'fresh', 'Unhealthy', 'of a pod that took its time to become ready', '2026-01-01T00:00:06Z')
-    warning('f', 'gone', 'Failed', 'of a pod that is gone', '2026-01-01T00:00:06Z')
+    warning('a', 'image', 'Failed', 'of a pod that is broken now', 1)
+    warning('b', 'web', 'Unhealthy', 'the first time', 2)
+    warning('c', 'web', 'Unhealthy', 'the last time', 3)
+    warning('d', 'web', 'BackOff', 'Back-off restarting failed container', 4)
+    warning('e', 'web', 'Failed', 'Error: ErrImagePull', 5)
+    warning('g', 'fresh', 'Unhealthy', 'of a pod that took its time to become ready', 6)
+    warning('f', 'gone', 'Failed', 'of a pod that is gone', 6)
     const { stdout } = await podd('status')
     expect(stdout).toMatch(/^BROKEN PODS +STATUS +WHY\ndefault\/image +ErrImagePull +main: not found$/mu)
     expect(stdout).toContain('the last time')
