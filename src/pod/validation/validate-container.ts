@@ -76,6 +76,12 @@ function validatePorts(ports: readonly ContainerPort[], hostNetwork: boolean, is
     if (hostIP !== '' && hostPort !== 0 && ipAddress(hostIP).length > 0) {
       at.of('hostIP').refused(`${JSON.stringify(hostIP)} is no IP address`)
     }
+    // Linux sends nothing from ::1 to another interface, as route_localnet lets it do from 127.0.0.1.
+    if (hostIP === '::1' && hostPort !== 0 && !hostNetwork)
+      at.of('hostIP').warn(
+        'nothing answers there: Linux forwards no packets from ::1 to pods',
+        'Use 127.0.0.1, or an address of this host that is not its loopback.',
+      )
   }
 }
 

@@ -46,7 +46,7 @@ describe('validatePod takes', () => {
       {
         [`${c0}.ports`]: [
           { containerPort: 1, hostPort: 1, hostIP: '10.0.0.1' },
-          { containerPort: 2, hostPort: 1, hostIP: '::1' },
+          { containerPort: 2, hostPort: 1, hostIP: 'fd00::1' },
         ],
       },
     ],
@@ -765,6 +765,19 @@ describe('validatePod refuses', () => {
       warning('spec.containers[0].resources.limits[memory]', '100m'),
       warning('spec.containers[0].resources.requests[memory]', '50m'),
     ])
+  })
+
+  it('only warns of a port of the host’s IPv6 loopback, which no packet comes to a pod from', () => {
+    const problems = (hostIP: string, hostNetwork: boolean) => {
+      const ports = [{ containerPort: 80, hostPort: 80, hostIP }]
+      return validatePod(
+        podFromManifest(withFields({ [`${c0}.ports`]: ports, 'spec.hostNetwork': hostNetwork })),
+      )
+    }
+    expect(problems('::1', false)).toMatchObject([
+      { severity: 'warning', path: ['spec', 'containers', 0, 'ports', 0, 'hostIP'] },
+    ])
+    expect([...problems('::1', true), ...problems('127.0.0.1', false), ...problems('::', false)]).toEqual([])
   })
 
   it('only warns of resources that it hands out none of', () => {
