@@ -104,6 +104,11 @@ describePodd('apply, diff, wait and delete', { config: { updates: { minReady: '2
         container: { image: 'localhost/none:1', imagePullPolicy: 'Never' },
       }),
     })
+    await podd.cliOk('apply', '-f', gone)
+    await podd.until('the missing image', async () => {
+      const [status] = (await podd.findPod('gone'))?.status.containerStatuses ?? []
+      return status?.state.waiting?.reason === 'ErrImageNeverPull'
+    })
     const late = await podd.cli('apply', '-f', gone, '--wait', '--timeout=2s')
     expect(late).toMatchObject({ code: 1 })
     expect(late.stderr).toContain('ErrImageNeverPull')
