@@ -126,7 +126,8 @@ function ownersOf(object: JsonObject): readonly Owner[] {
     if (!isJsonObject(entry)) return []
     const { manager, fieldsV1, operation } = entry
     if (typeof manager !== 'string' || !isJsonObject(fieldsV1)) return []
-    return [{ manager, applies: operation === 'Apply', fields: fieldsV1, entry }]
+    const fields = withSecondKeys(fieldsV1, object)
+    return [{ manager, applies: operation === 'Apply', fields, entry: { ...entry, fieldsV1: fields } }]
   })
 }
 
@@ -201,6 +202,32 @@ function stepOf(item: Json, keys: readonly string[]): string | undefined {
     return part === undefined ? [] : [[key, part] as const]
   })
   return id.length < keys.length ? undefined : `k:${JSON.stringify(Object.fromEntries(id))}`
+}
+
+/**
+ * A recorded set of the fields of an object. An earlier podd recorded an item of two keys by the first alone: such a step
+ * gets the second of the item that it leads to.
+ */
+function withSecondKeys(fields: JsonObject, value: Json | undefined): JsonObject {
+  const complete = new Map<string, JsonObject>()
+  for (const [step, below] of Object.entries(fields)) {
+    const whole = withSecondKey(step, value)
+    const inner = withSecondKeys(objectOrEmpty(below), valueAt(value, [whole]))
+    const known = complete.get(whole)
+    complete.set(whole, known === undefined ? inner : setOf([...pathsOf(known), ...pathsOf(inner)]))
+  }
+  return Object.fromEntries(complete)
+}
+
+function withSecondKey(step: string, value: Json | undefined): string {
+  if (!step.startsWith('k:')) return step
+  const key = keyOf(step)
+  const [first = '', ...others] = Object.keys(key)
+  const second = Object.hasOwn(secondKeys, first) ? secondKeys[first] : undefined
+  if (second === undefined || others.length > 0) return step
+  const item = listOrEmpty(value).find((each) => isItem(each, step))
+  const part = keyValue(objectOrEmpty(item), second)
+  return part === undefined ? step : `k:${JSON.stringify({ ...key, [second]: part })}`
 }
 
 /** The paths of a set, without those that have others below them. */
@@ -307,12 +334,14 @@ export function trackUpdate(before: JsonObject, after: JsonObject, { manager, ti
   const isOwn = (entry: JsonObject): boolean =>
     entry['manager'] === manager && entry['operation'] === 'Update'
   const kept = entries.flatMap((entry: JsonObject) => {
-    const fields = objectOrEmpty(entry['fieldsV1'])
+    const fields = withSecondKeys(objectOrEmpty(entry['fieldsV1']), before)
     const left = pathsOf(fields).filter((path) => valueAt(after, path) !== undefined && !isChanged(path))
     const paths = isOwn(entry) ? left.concat(changed) : left
     const set = setOf(paths)
     if (paths.length === 0) return []
-    return sameData(set, fields) ? [entry] : [{ ...entry, ...(isOwn(entry) && { time }), fieldsV1: set }]
+    return sameData(set, entry['fieldsV1'])
+      ? [entry]
+      : [{ ...entry, ...(isOwn(entry) && { time }), fieldsV1: set }]
   })
   const isNew = changed.length > 0 && !kept.some((entry) => isOwn(entry))
   const own = entryOf(after, { manager, time }, 'Update', setOf(changed))

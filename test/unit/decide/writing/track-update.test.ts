@@ -134,6 +134,117 @@ describe('applyManifest', () => {
     expect(jsonAt(apply(object, manifest(items.slice(1))).object, 'spec', field)).toEqual(items.slice(1))
   })
 
+  describe('of an object whose ports an earlier version recorded by their number alone', () => {
+    const web = { containerPort: 80, hostPort: 8080 }
+    const dns = { containerPort: 53, protocol: 'UDP' }
+    const spec = (...ports: readonly JsonObject[]): JsonObject => ({ kind: 'Pod', spec: { ports } })
+    const portFields = (step: JsonObject, ...fields: readonly string[]): JsonObject => ({
+      [`k:${JSON.stringify(step)}`]: {
+        '.': {},
+        ...Object.fromEntries(fields.map((field) => [`f:${field}`, {}])),
+      },
+    })
+    const setOfPorts = (...ports: readonly JsonObject[]): JsonObject => ({
+      'f:spec': { 'f:ports': Object.assign({}, ...ports) },
+    })
+    const recorded = byAnn(
+      setOfPorts(
+        portFields({ containerPort: 53 }, 'containerPort', 'protocol'),
+        portFields({ containerPort: 80 }, 'containerPort'),
+      ),
+    )
+    const current = (...more: readonly JsonObject[]): JsonObject => ({
+      ...spec(web, dns),
+      metadata: { managedFields: [recorded, ...more] },
+    })
+    const full = byAnn(
+      setOfPorts(
+        portFields({ containerPort: 53, protocol: 'UDP' }, 'containerPort', 'protocol'),
+        portFields({ containerPort: 80, protocol: 'TCP' }, 'containerPort'),
+      ),
+    )
+
+    it('keeps the items, their order and the fields of others where the manager applies the same again', () => {
+      const { object } = apply(current(), spec(dns, { containerPort: 80 }))
+      expect(jsonAt(object, 'spec')).toEqual(spec(web, dns)['spec'])
+      expect(managersOf(object)).toEqual([full])
+    })
+
+    it('refuses another value of such a port to another manager', () => {
+      const before = current(entry('bob', 'Apply', setOfPorts(portFields({ containerPort: 80 }, 'hostPort'))))
+      expect(apply(before, spec({ containerPort: 80, hostPort: 81 }), 'cat').conflicts).toEqual([
+        { manager: '"bob"', field: '.spec.ports[containerPort=80,protocol="TCP"].hostPort' },
+      ])
+    })
+
+    it('keeps a port that the manager omits and another one has applied since', () => {
+      const { object } = apply(current(), spec({ containerPort: 80 }), 'bob')
+      expect(jsonAt(apply(object, spec(dns)).object, 'spec')).toEqual(spec(web, dns)['spec'])
+      // Also one that is recorded by its number alone, of the other manager.
+      const fields = portFields({ containerPort: 80 }, 'containerPort', 'hostPort')
+      const bob = entry('bob', 'Apply', setOfPorts(fields))
+      const known = { ...current(), metadata: { managedFields: [full, bob] } }
+      expect(jsonAt(apply(known, spec(dns)).object, 'spec')).toEqual(spec(web, dns)['spec'])
+    })
+
+    it('removes a port that the manager omits, and no other of that number', () => {
+      const { object } = apply(current(), spec(dns))
+      expect(jsonAt(object, 'spec')).toEqual(spec(dns)['spec'])
+    })
+
+    it('takes from the manager what another one updates, and leaves it the rest', () => {
+      const after = { ...current(), ...spec({ containerPort: 80, hostPort: 81 }, dns) }
+      const { metadata } = trackUpdate(current(), after, { manager: 'bob', time: 'now' })
+      const bob = entry(
+        'bob',
+        'Update',
+        setOfPorts({ 'k:{"containerPort":80,"protocol":"TCP"}': { 'f:hostPort': {} } }),
+      )
+      expect(metadata).toEqual({ managedFields: [full, fresh(bob)] })
+      const other = { ...current(), ...spec({ ...web, protocol: 'UDP' }, dns) }
+      expect(trackUpdate(current(), other, { manager: 'bob', time: 'now' })['metadata']).toMatchObject({
+        managedFields: [
+          {
+            fieldsV1: setOfPorts(
+              portFields({ containerPort: 53, protocol: 'UDP' }, 'containerPort', 'protocol'),
+            ),
+          },
+          { manager: 'bob' },
+        ],
+      })
+    })
+
+    it.each<[string, string, JsonObject, JsonObject, string]>([
+      [
+        "a Service's ports",
+        'ports',
+        { port: 53, protocol: 'UDP', name: 'dns' },
+        { port: 53 },
+        'k:{"port":53,"protocol":"UDP"}',
+      ],
+      [
+        'the constraints of a topology',
+        'topologySpreadConstraints',
+        { topologyKey: 'zone', whenUnsatisfiable: 'ScheduleAnyway', maxSkew: 1 },
+        { topologyKey: 'zone' },
+        'k:{"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway"}',
+      ],
+    ])('keeps the item of %s in its place', (_, field, item, step, complete) => {
+      const manifest = (...items: readonly JsonObject[]): JsonObject => ({
+        kind: 'Any',
+        spec: { [field]: items },
+      })
+      const other = { ...item, ...(field === 'ports' ? { port: 80 } : { topologyKey: 'host' }) }
+      const old = byAnn({ 'f:spec': { [`f:${field}`]: portFields(step) } })
+      const known = { ...manifest(item, other), metadata: { managedFields: [old] } }
+      const { object } = apply(known, manifest(item))
+      expect(jsonAt(object, 'spec', field)).toEqual([item, other])
+      expect(managersOf(object)).toMatchObject([
+        { fieldsV1: { 'f:spec': { [`f:${field}`]: { [complete]: { '.': {} } } } } },
+      ])
+    })
+  })
+
   it('keeps the time of the entry where the manager gives the same fields again', () => {
     const { object } = apply(map({ a: '1', b: '1' }, [applied]), map({ a: '2', b: '1' }))
     expect(object['data']).toEqual({ a: '2', b: '1' })
