@@ -134,12 +134,13 @@ function readOne(
     if (fault !== undefined) {
       return { kind: 'broken', message: fault.message, position: positionOf(fault.offset) }
     }
-    const { document, originalOffset } = parseYaml(yaml, text)
+    const parsed = parseYaml(yaml, text)
+    const { document, originalOffset } = parsed
     toOriginal = originalOffset
     const [error] = document.errors
     if (error !== undefined) {
       const offset = originalOffset(error.pos[0])
-      const message = explainLine(text, offset) ?? yamlMessage(error)
+      const message = explainLine(yaml, text, offset, parsed) ?? yamlMessage(error)
       return { kind: 'broken', message, position: positionOf(offset) }
     }
     const { value, targetOf, changedKeys } = yamlToJson(yaml, document)

@@ -457,20 +457,47 @@ const unrenderedTemplate =
  * What a text is instead of YAML, where the line at `offset`, at which the parser gave up, or the one above shows it.
  * The parser's own message would lead elsewhere.
  */
-export function explainLine(text: string, offset: number): string | undefined {
+export function explainLine(
+  yaml: YamlLibrary,
+  text: string,
+  offset: number,
+  parsed: ParsedYaml,
+): string | undefined {
   const start = text.lastIndexOf('\n', offset - 1) + 1
   const end = text.indexOf('\n', offset)
   const line = text.slice(start, end < 0 ? text.length : end)
-  const above = text.slice(text.lastIndexOf('\n', start - 2) + 1, start)
+  const startAbove = text.lastIndexOf('\n', start - 2) + 1
+  const above = text.slice(startAbove, start)
   const either = (pattern: RegExp): RegExpExecArray | null => pattern.exec(line) ?? pattern.exec(above)
   if (/\{\{|\{%/.test(line)) return unrenderedTemplate
   if (either(/^(?:<{7}|={7}|>{7})(?=\s|$)/))
     return 'the mark of a conflict that git could not resolve (`<<<<<<<`): choose one of the two versions, and remove the marks'
-  if (either(/^\s*(?:\/\/|\/\*)/)) return 'comments begin with `#` here, not with `//` or `/*`, in JSON too'
-  const [, blank] = either(/^[ \t]*([\u00A0\u2000-\u200B\u202F\u3000\uFEFF])/) ?? []
+  // The lines of a value may begin with anything.
+  const outside = (pattern: RegExp): RegExpExecArray | undefined =>
+    [
+      { match: pattern.exec(line), at: start },
+      { match: pattern.exec(above), at: startAbove },
+    ].flatMap(({ match, at }) => (match === null || isWithinText(yaml, parsed, at) ? [] : [match]))[0]
+  if (outside(/^\s*(?:\/\/|\/\*)/)) return 'comments begin with `#` here, not with `//` or `/*`, in JSON too'
+  const [, blank] = outside(/^[ \t]*([\u00A0\u2000-\u200B\u202F\u3000\uFEFF])/) ?? []
   if (blank === undefined) return undefined
   const code = (blank.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
   return `U+${code} at the beginning of a line, which looks like a space: YAML takes only spaces there`
+}
+
+/** Whether a line that begins at `offset` belongs to a block of lines or a text in quotes that began above it. */
+function isWithinText(yaml: YamlLibrary, { document, originalOffset }: ParsedYaml, offset: number): boolean {
+  let isWithin = false
+  yaml.visit(document, {
+    Scalar(_key, { type, range }) {
+      if (type === 'PLAIN' || !range) return undefined
+      const [begin, end] = range
+      if (originalOffset(begin) >= offset || originalOffset(end) <= offset) return undefined
+      isWithin = true
+      return yaml.visit.BREAK
+    },
+  })
+  return isWithin
 }
 
 const unknownTag = 'podd does not know this tag; a value that begins with `!` needs quotes'

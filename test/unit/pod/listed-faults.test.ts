@@ -207,6 +207,9 @@ describe('all at once', () => {
 })
 
 describe('in plain words', () => {
+  const text = (begin: string, last: string): string =>
+    `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  main.c: ${begin}\n    a\n    ${last}`
+
   it.each([
     [container('args: [{{ .Values.x }}]'), 'a template that was not rendered'],
     [`${head}spec:\n  {{- if .Values.x }}\n  containers: []\n`, 'a template that was not rendered'],
@@ -220,6 +223,13 @@ describe('in plain words', () => {
     ],
     [`// the web\n{"kind": "Pod",\n"apiVersion": "v1"}\n`, 'comments begin with `#` here'],
     [`// the web\n{"kind": "Pod"}\n`, 'comments begin with `#` here'],
+    [`${head}// the web\nspec: {}\n`, 'comments begin with `#` here'],
+    [`${text('|', '// end')}\n other: x\n`, 'begins at another column'],
+    [`${text('>-', '/* end */')}\n\n other: x\n`, 'begins at another column'],
+    [`${text('"', '// end"')}\n other: x\n`, 'begins at another column'],
+    [`${text('|', '\u00A0end')}\n other: x\n`, 'begins at another column'],
+    [`${text('"\\', '// \\d"')}\n`, 'in double quotes a backslash'],
+    [`${text('|', 'Heading\n    =======')}\n other: x\n`, 'begins at another column'],
     ['<!DOCTYPE html>\n<html><body>Log in</body></html>\n', 'a page of HTML'],
     [container('image: "b" c'), 'text behind a value that is complete'],
     [`${head}spec: {containers: [\n`, 'is not closed'],
