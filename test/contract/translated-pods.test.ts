@@ -272,7 +272,9 @@ function cases(install: ContainerdInstall): void {
       expect(await run.run('cat /etc/resolv.conf')).toBe(
         'search lan\nnameserver 192.0.2.53\noptions timeout:1',
       )
-      expect(await run.run('cat /etc/hosts')).toMatch(/\n10\.\S+\tgateway\.line-3\.default\.svc\tgateway$/)
+      expect(await run.run('cat /etc/hosts')).toMatch(
+        /\n10\.\S+\tgateway\.line-3\.default\.svc\.cluster\.local\tgateway\.line-3\.default\.svc\tgateway$/,
+      )
       expect(await run.run('grep " /fast " /proc/mounts')).toContain('size=65536k')
       expect(await run.run('echo x > /host-etc/podd-test')).toContain('Read-only file system')
       expect(await run.run('stat -c %a /data /fast; echo x > /data/y && cat /data/y')).toBe('777\n1777\nx')

@@ -83,7 +83,7 @@ describePodd('hooks and endings', {}, (rig) => {
     const hookAt = saidAt(lines, 'hook')
     const termAt = saidAt(lines, 'term')
     const lastAliveAt = Number(lines.at(-1)?.split(' ')[0])
-    expect(termAt - hookAt).toBeGreaterThan(0.75 * graceSeconds)
+    expect(termAt - hookAt).toBeGreaterThan(0.5 * graceSeconds)
     expect(termAt - hookAt).toBeLessThan(6 * slowness)
     expect(lastAliveAt - termAt).toBeGreaterThan(1)
     expect(lastAliveAt - termAt).toBeLessThan(6 * slowness)
