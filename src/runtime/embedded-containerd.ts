@@ -22,17 +22,18 @@ import {
   EmbeddedContainerdError,
   endContainerd,
   findContainerd,
+  isStillContainerd,
 } from './containerd/process.ts'
 import type { ContainerdPlaces, LaunchMode } from './containerd/process.ts'
 import {
   adoptContainerd,
   LongestStart,
-  silencePatience,
+  SilentContainerd,
   startContainerd,
   watchContainerd,
   workOf,
 } from './containerd/start.ts'
-import type { ContainerdHome, StartPatience } from './containerd/start.ts'
+import type { ContainerdHome } from './containerd/start.ts'
 import type { UnpackedImagesOptions } from './containerd/unpacked-images.ts'
 import { InstalledProgram, recordVersion } from './containerd/version.ts'
 import type { ContainerdVersion } from './containerd/version.ts'
@@ -83,9 +84,9 @@ export class EmbeddedContainerd {
   /** The running one was told to end, so that another takes its place. */
   #isRestarting = false
   readonly #program: InstalledProgram
-  #silentMs = 0
-  /** With the containerd that is silent. */
-  #patience: StartPatience | undefined
+  /** `supervise` is starting the next one. */
+  #isStarting = false
+  readonly #silent = new SilentContainerd(workOf)
   /** Why no image is pulled. */
   #verifiersProblem: Problem | undefined
 
@@ -204,18 +205,13 @@ export class EmbeddedContainerd {
    * more of either.
    */
   noteSilence(silentMs: number): void {
-    const { running } = this.#state
-    if (running === undefined) return
-    // Another silence.
-    if (silentMs <= this.#silentMs) this.#patience = undefined
-    this.#silentMs = silentMs
-    this.#patience ??= silencePatience(() => this.#silentMs)
-    if (!this.#patience.isOver(workOf(running.pid))) return
-    this.#patience = undefined
+    const pid = this.#pidOfRunning()
+    const itsSilentMs = this.#silent.note(silentMs, pid)
+    if (itsSilentMs === undefined) return
     const found = findContainerd(this.places)
-    if (found === undefined) return
+    if (found === undefined || found.pid !== pid) return
     this.#options.logger.warn({ id: String(found.pid) }, 'containerd does not answer, killing it')
-    const seconds = Math.round(silentMs / 1000)
+    const seconds = Math.round(itsSilentMs / 1000)
     this.#tell(
       'ContainerdFrozen',
       `containerd has not answered for ${seconds} s: podd kills it and starts another`,
@@ -255,6 +251,7 @@ export class EmbeddedContainerd {
         else await pause('containerd exited')
         if (signal.aborted) return
       }
+      this.#isStarting = true
       try {
         await this.start(signal)
         reported = ''
@@ -264,6 +261,8 @@ export class EmbeddedContainerd {
         if (message !== reported) logger.error({ err: error }, 'containerd does not start, retrying')
         reported = message
         await pause(message)
+      } finally {
+        this.#isStarting = false
       }
     }
   }
@@ -313,6 +312,13 @@ export class EmbeddedContainerd {
       cniResultOrphans(inventory),
       firewallOrphans(inventory),
     ]
+  }
+
+  /** Undefined while one starts, which has the patience of `start`. systemd may have started another in its place. */
+  #pidOfRunning(): number | undefined {
+    const { running } = this.#state
+    if (running === undefined || this.#isStarting) return undefined
+    return isStillContainerd(running.pid, this.places) ? running.pid : findContainerd(this.places)?.pid
   }
 
   #tellRestart(reason: string): void {

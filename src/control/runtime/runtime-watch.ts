@@ -9,14 +9,15 @@ import { readNetworkProblem, readRuntimeFeatures, readRuntimeProblem } from '../
 /** What the watch looks at, and who hears of it. */
 interface WatchEnv {
   readonly clock: Clock
-  readonly pulse: Pick<RuntimePulse, 'answer' | 'isAsking'>
+  readonly pulse: Pick<RuntimePulse, 'answer' | 'answers' | 'isAsking'>
   /** Everything observed of the runtime before is out of date. */
   readonly onGap: (message: string) => void
   /** The wall clock may have been set. */
   readonly onClockSet: () => void
   /**
-   * The runtime has been silent for so many milliseconds, not counting time in which podd did not run; called every five
-   * seconds until it answers. Undefined for an external runtime, which is asked only while a call waits for it.
+   * The runtime has been silent for so many milliseconds, over as many questions as it left unanswered, not counting time in
+   * which podd did not run; called every five seconds until it answers. Undefined for an external runtime, which is asked only
+   * while a call waits for it.
    */
   readonly onSilence: ((silentMs: number) => void) | undefined
 }
@@ -47,6 +48,8 @@ export class RuntimeWatch {
   #suspendedMs: number
   /** How long the last answer took. */
   #answerMs = 0
+  /** How many answers the runtime had given when its silence began, and for how long it has lasted. */
+  #silence = { answers: 0, ms: 0 }
 
   constructor(env: WatchEnv) {
     this.#env = env
@@ -101,6 +104,8 @@ export class RuntimeWatch {
   async #ask(signal: AbortSignal): Promise<void> {
     const { clock, pulse, onGap, onSilence } = this.#env
     const askedMs = clock.monotonicMs()
+    if (this.#silence.answers !== pulse.answers) this.#silence = { answers: pulse.answers, ms: 0 }
+    const silence = this.#silence
     const limitMs = Math.min(
       longestSilentMs,
       silentMs * Math.max(1, Math.ceil((2 * this.#answerMs) / silentMs)),
@@ -117,11 +122,16 @@ export class RuntimeWatch {
         // It answered, or the watch ends.
         () => false,
       )
-    for (let waitedMs = silentMs; await isSilent(); waitedMs += silentMs) {
+    let waitedMs = 0
+    while (await isSilent()) {
       this.look()
+      waitedMs += silentMs
+      silence.ms += silentMs
       if (waitedMs === limitMs) onGap('the container runtime does not answer')
-      onSilence?.(waitedMs)
+      onSilence?.(silence.ms)
     }
+    // The question has a deadline, and the silence goes on until the next one.
+    if (waitedMs > 0) silence.ms += periodMs
   }
 }
 
@@ -138,6 +148,7 @@ export class RuntimePulse {
   readonly #ask: () => Promise<unknown>
   #waiting = 0
   #silentMs = 0
+  #answers = 0
   #question: { readonly sinceMs: number; readonly answered: Promise<boolean> } | undefined
   #timer: Timer | undefined
 
@@ -168,6 +179,11 @@ export class RuntimePulse {
     return this.#totalMs() - mark
   }
 
+  /** How many questions the runtime has answered, whoever asked. */
+  get answers(): number {
+    return this.#answers
+  }
+
   /** A call is in flight. */
   get isAsking(): boolean {
     return this.#question !== undefined
@@ -183,6 +199,7 @@ export class RuntimePulse {
     const close = (isAnswered: boolean): boolean => {
       this.#silentMs += this.#openMs()
       this.#question = undefined
+      if (isAnswered) this.#answers += 1
       return isAnswered
     }
     const answered = this.#ask().then(

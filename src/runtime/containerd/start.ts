@@ -390,18 +390,50 @@ const silentQuietMs = 60_000
 const longestSilenceMs = 600_000
 
 /**
- * With a containerd that answered before and is silent. One that hangs still uses some processor time, for its timers and
- * for calls that it takes and doesn't answer.
- * @param silentMs how long it is silent now
+ * Tells when a containerd that answered before and is silent has to be killed. One that hangs still uses some processor time,
+ * for its timers and for calls that it takes and doesn't answer.
  */
-export function silencePatience(silentMs: () => number): StartPatience {
-  const sinceMs = silentMs()
-  return new StartPatience(
-    { monotonicMs: silentMs },
-    silentQuietMs - sinceMs,
-    longestSilenceMs - sinceMs,
-    Infinity,
-  )
+export class SilentContainerd {
+  readonly #workOf: (pid: number) => ProcessWork
+  /** How long the last silence was that was noted, of whichever containerd. */
+  #silentMs = 0
+  /** The one that is silent, and how long the silence was when its own began. */
+  #silent: { readonly pid: number; readonly sinceMs: number; patience: StartPatience } | undefined
+
+  constructor(readWork: (pid: number) => ProcessWork) {
+    this.#workOf = readWork
+  }
+
+  /**
+   * @param silentMs how long nothing has answered now; it grows within a silence
+   * @param pid the containerd that should answer; undefined where none runs, or it starts
+   * @returns where it is to be killed now: for how many milliseconds it has been silent. One that SIGKILL doesn't end, as its
+   * disk hangs, has the same time again until the next attempt.
+   */
+  note(silentMs: number, pid: number | undefined): number | undefined {
+    const sinceMs = silentMs > this.#silentMs ? this.#silentMs : 0
+    this.#silentMs = silentMs
+    if (pid === undefined) {
+      this.#silent = undefined
+      return undefined
+    }
+    if (this.#silent?.pid !== pid || sinceMs === 0)
+      this.#silent = { pid, sinceMs, patience: this.#patience(sinceMs) }
+    if (!this.#silent.patience.isOver(this.#workOf(pid))) return undefined
+    this.#silent.patience = this.#patience(silentMs)
+    return silentMs - this.#silent.sinceMs
+  }
+
+  #patience(fromMs: number): StartPatience {
+    const ofThisMs = (): number => this.#silentMs - fromMs
+    const sinceMs = ofThisMs()
+    return new StartPatience(
+      { monotonicMs: ofThisMs },
+      silentQuietMs - sinceMs,
+      longestSilenceMs - sinceMs,
+      Infinity,
+    )
+  }
 }
 
 /** The size at which containerd's log is rotated; one older file is kept. */

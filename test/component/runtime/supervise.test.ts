@@ -331,6 +331,34 @@ describe('supervise', () => {
       ])
     })
 
+    it('kills one that is silent and does nothing, and lets the next one start, whatever was silent before', async () => {
+      const stop = new AbortController()
+      const events: string[] = []
+      const recorder = { recordNode: ({ reason }: { readonly reason: string }) => void events.push(reason) }
+      const containerd = new EmbeddedContainerd(options({ events: recorder }))
+      const pids: number[] = []
+      containerd.onChange((state) => {
+        if (state.kind === 'running') pids.push(state.running.pid)
+      })
+      const supervised = containerd.supervise(stop.signal)
+      await expect.poll(() => pids).toHaveLength(1)
+      let silentMs = 0
+      while (silentMs < 60_000) containerd.noteSilence((silentMs += 5000))
+      expect(events).toEqual(['ContainerdFrozen'])
+      // It is about to be started.
+      await expect
+        .poll(() => {
+          if (pids.length === 1) containerd.noteSilence((silentMs += 1))
+          return pids
+        })
+        .toHaveLength(2)
+      containerd.noteSilence(silentMs + 55_000)
+      expect(new Set(pids).size).toBe(2)
+      expect(events.filter((reason) => reason === 'ContainerdFrozen')).toHaveLength(1)
+      stop.abort()
+      await supervised
+    })
+
     it('starts another at once where it was told to restart', async () => {
       const slept: number[] = []
       const said: string[] = []

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { RuntimePulse, RuntimeWatch } from '../../../src/control/runtime/runtime-watch.ts'
+import { SilentContainerd } from '../../../src/runtime/containerd/start.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { StallingClock } from './stalling-clock.ts'
 
@@ -10,7 +11,7 @@ class Asked {
   awake = true
   #open: { resolve(): void; reject(error: unknown): void } | undefined
 
-  readonly ask = (): Promise<void> => {
+  ask = (): Promise<void> => {
     this.asked += 1
     if (this.awake) return Promise.resolve()
     return new Promise((resolve, reject) => {
@@ -85,6 +86,14 @@ describe('the pulse of a runtime', () => {
 })
 
 describe('the watch over a runtime', () => {
+  function watchWith(clock: ManualClock, onSilence: (silentMs: number) => void) {
+    const pulse = new RuntimePulse(clock, () => runtime.ask())
+    const stop = new AbortController()
+    const nothing = (): void => {}
+    void new RuntimeWatch({ clock, pulse, onGap: nothing, onClockSet: nothing, onSilence }).run(stop.signal)
+    return { pulse, stop }
+  }
+
   function watch<C extends ManualClock | StallingClock>(clock: C, isOwn = true) {
     const gaps: string[] = []
     const silences: number[] = []
@@ -127,6 +136,56 @@ describe('the watch over a runtime', () => {
     await clock.advance(600_000)
     expect(gaps).toHaveLength(1)
     expect(silences).toHaveLength(12)
+  })
+
+  describe('counts a silence on, where each question has a deadline,', () => {
+    const deadlineMs = 120_000
+    /** The runtime leaves each question unanswered until its deadline. */
+    const hang = (clock: ManualClock): void => {
+      runtime.awake = false
+      const { ask } = runtime
+      runtime.ask = () => {
+        const asked = ask()
+        void clock.sleep(deadlineMs).then(() => runtime.die())
+        return asked
+      }
+    }
+
+    it('and kills a containerd that works all the time after ten minutes', async () => {
+      const clock = new ManualClock()
+      hang(clock)
+      let looks = 0
+      const silent = new SilentContainerd(() => ({ ticks: (looks += 1) * 500, waitedMs: 0, diskBytes: 0 }))
+      const kills: (readonly number[])[] = []
+      const { stop } = watchWith(clock, (silentMs) => {
+        const itsSilentMs = silent.note(silentMs, 7)
+        if (itsSilentMs !== undefined) kills.push([clock.monotonicMs(), itsSilentMs])
+      })
+      await clock.advance(900_000)
+      stop.abort()
+      expect(kills).toHaveLength(1)
+      const [[atMs = 0, silentMs = 0] = []] = kills
+      expect(silentMs).toBe(600_000)
+      // The first question is asked ten seconds after the beginning, and ends with its last period of five seconds.
+      expect(atMs - 10_000).toBeGreaterThanOrEqual(600_000)
+      expect(atMs - 10_000).toBeLessThan(640_000)
+    })
+
+    it('until it answers anybody', async () => {
+      const clock = new ManualClock()
+      hang(clock)
+      const silences: number[] = []
+      const { pulse, stop } = watchWith(clock, (silentMs) => void silences.push(silentMs))
+      await clock.advance(10_000 + deadlineMs)
+      expect(silences.at(-1)).toBeGreaterThanOrEqual(deadlineMs - 5000)
+      runtime.awake = true
+      expect(await pulse.answer()).toBe(true)
+      runtime.awake = false
+      silences.length = 0
+      await clock.advance(15_000)
+      stop.abort()
+      expect(silences).toEqual([5000])
+    })
   })
 
   it("asks somebody else's runtime nothing, but sees that a question is open", async () => {

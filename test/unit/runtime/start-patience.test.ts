@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { silencePatience, StartPatience } from '../../../src/runtime/containerd/start.ts'
+import { SilentContainerd, StartPatience } from '../../../src/runtime/containerd/start.ts'
 
 /** What is seen of a process: seconds since it was first looked at, its processor time in ticks, and what it has read. */
 type Sight = readonly [seconds: number, ticks: number | undefined, diskBytes?: number, waitedMs?: number]
@@ -126,12 +126,50 @@ test.each<readonly [what: string, work: Work, killedAtSeconds: number]>([
   ['uses a whole processor', { ticks: 500 }, 600],
   ['is read from the disk page by page', { ticks: 3, diskBytes: 4096 }, 600],
 ])('containerd answers no more, and is killed after a minute unless it works: one that %s', (_, work, at) => {
-  let silentMs = 5000
   const { ticks = 0, waitedMs = 0, diskBytes = 0 } = work
-  const patience = silencePatience(() => silentMs)
-  for (let round = 1; ; round += 1, silentMs += 5000) {
-    const sight = { ticks: ticks * round, waitedMs: waitedMs * round, diskBytes: diskBytes * round }
-    if (patience.isOver(sight)) break
+  let round = 0
+  const silent = new SilentContainerd(() => ({
+    ticks: ticks * round,
+    waitedMs: waitedMs * round,
+    diskBytes: diskBytes * round,
+  }))
+  let killedAfterMs: number | undefined
+  while (killedAfterMs === undefined) killedAfterMs = silent.note((round += 1) * 5000, 7)
+  expect(killedAfterMs / 1000).toBe(at)
+  expect(round * 5).toBe(at)
+})
+
+/** After how many seconds of silence one is killed that does nothing, and how long it had been silent then. */
+function kills(silent: SilentContainerd, pidAt: (seconds: number) => number | undefined, seconds: number) {
+  const all: (readonly [atSeconds: number, silentSeconds: number])[] = []
+  for (let at = 5; at <= seconds; at += 5) {
+    const ms = silent.note(at * 1000, pidAt(at))
+    if (ms !== undefined) all.push([at, ms / 1000])
   }
-  expect(silentMs / 1000).toBe(at)
+  return all
+}
+
+const idle = () => new SilentContainerd(() => ({ ticks: 1, waitedMs: 0, diskBytes: 0 }))
+
+test('a silent containerd that SIGKILL does not end is killed once a minute', () => {
+  expect(kills(idle(), () => 7, 185)).toEqual([
+    [60, 60],
+    [120, 120],
+    [180, 180],
+  ])
+})
+
+test('a containerd that takes the place of a silent one has a minute of its own', () => {
+  expect(kills(idle(), (at) => (at <= 60 ? 7 : 8), 125)).toEqual([
+    [60, 60],
+    [120, 60],
+  ])
+  // None runs, or it starts.
+  expect(kills(idle(), (at) => (at > 20 && at <= 100 ? undefined : 7), 200)).toEqual([[160, 60]])
+})
+
+test('a containerd that has answered since has a minute again', () => {
+  const silent = idle()
+  expect(kills(silent, () => 7, 55)).toEqual([])
+  expect(kills(silent, () => 7, 60)).toEqual([[60, 60]])
 })
