@@ -191,4 +191,8 @@ export interface AppliedObjectEntry extends AppliedPlace {
   readonly key: string
   /** A hash of its manifest, which may be secret. */
   readonly hash: string
+  /** How a Job ended, also one that is past its `ttlSecondsAfterFinished` and not shown any more. */
+  readonly end?:
+    | { readonly type: 'Complete' | 'Failed'; readonly reason: string; readonly message: string }
+    | undefined
 }

@@ -20,6 +20,7 @@ import type { PodKey, PodUid, SourceName } from '../pod/values/ids.ts'
 import type { EndedByDown } from '../store/pod-records.ts'
 import { endPods } from './desired/end-pods.ts'
 import type { UpdateGate } from './desired/update-gate.ts'
+import type { Workloads } from './desired/workloads.ts'
 import type { PresentImage, PullRequest } from './images/image-request.ts'
 import { createLoops, Reconciler } from './loops.ts'
 import type { Loops, SystemEnv } from './loops.ts'
@@ -115,7 +116,7 @@ export class PodSystem {
   applied(): Pick<AppliedReply, 'pods' | 'objects'> {
     return {
       pods: listAppliedPods(this.#loops.workers.all(), (key) => this.#loops.desired.updateProblem(key)),
-      objects: listAppliedObjects(this.objects),
+      objects: listAppliedObjects(this.objects, this.#loops.workloads),
     }
   }
 
@@ -335,12 +336,20 @@ function listAppliedPods(
 }
 
 /** The objects that pods refer to, by a hash of their manifests: they may be secret. */
-function listAppliedObjects(objects: Pick<ObjectStore, 'documents'>): readonly AppliedObjectEntry[] {
-  return objects.documents().map(({ document: { object, manifest, place, owner }, source }) => ({
-    key: keyOfObject(object),
-    path: place.path,
-    source,
-    owner,
-    hash: digestText(canonicalJson(manifest)),
-  }))
+function listAppliedObjects(
+  objects: Pick<ObjectStore, 'documents'>,
+  workloads: Pick<Workloads, 'endOf'>,
+): readonly AppliedObjectEntry[] {
+  return objects.documents().map(({ document, source }) => {
+    const { object, manifest, place, owner } = document
+    const end = workloads.endOf(source, document)
+    return {
+      key: keyOfObject(object),
+      path: place.path,
+      source,
+      owner,
+      hash: digestText(canonicalJson(manifest)),
+      end: end && { type: end.type, reason: end.reason, message: end.message },
+    }
+  })
 }

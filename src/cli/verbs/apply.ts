@@ -1,14 +1,14 @@
 import { chown, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AppliedReply, RevisionObject, UnitObject } from '../../api/sources.ts'
-import type { WorkloadObject } from '../../api/cluster-objects.ts'
 import { explainTrouble } from '../../api/pod-summary.ts'
-import type { PodListObject, PodObject, ResourceList } from '../../api/resource.ts'
+import type { PodListObject, PodObject } from '../../api/resource.ts'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { canonicalJson, objectsAt, sameData, textAt } from '../../base/json.ts'
+import { canonicalJson, sameData } from '../../base/json.ts'
 import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import type { ObjectDocument } from '../../pod/objects/document.ts'
 import { dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { formatError, formatProblem } from '../output/report-format.ts'
@@ -138,13 +138,12 @@ that they go forward and back together; with --prune, what the name had before a
         contents[at]?.text?.equals(Buffer.from(manifest.text)) === true ? [] : [path],
       ),
     )
-    const jobs = new Map(
-      documents.flatMap((document) =>
-        isObjectDocument(document) && document.object.kind === 'Job'
-          ? [[documentKey(document), digestText(canonicalJson(document.manifest))] as const]
-          : [],
-      ),
+    const jobs = documents.flatMap((document) =>
+      isObjectDocument(document) ? (awaitedJob(document, applied) ?? []) : [],
     )
+    for (const { name, hasFailedBefore } of jobs)
+      if (hasFailedBefore)
+        notify(`job ${name} failed before this apply, and is not run again: its manifest is the same`)
     await waitUntilHealthy(context, wanted, jobs, { paths, changed, known, before }, timeoutMs)
     return { kind: 'text', text: '', notes: [] }
   },
@@ -256,14 +255,35 @@ interface Written {
   readonly before: ReadonlyMap<string, UnitObject>
 }
 
-/**
- * @param wanted the applied manifest by the pod's key
- * @param jobs by key, each with the hash of its manifest
- */
+interface AwaitedJob {
+  /** `Job/namespace/name` */
+  readonly key: string
+  readonly name: string
+  readonly namespace: string
+  /** Of its manifest. */
+  readonly hash: string
+  readonly isSuspended: boolean
+  /** The daemon had it with the same manifest before the write: it isn't run again. */
+  readonly hasFailedBefore: boolean
+}
+
+/** @param applied before the write */
+function awaitedJob(document: ObjectDocument, applied: AppliedReply): AwaitedJob | undefined {
+  const { object } = document
+  if (object.kind !== 'Job') return undefined
+  const { name, namespace } = object.metadata
+  const key = documentKey(document)
+  const hash = digestText(canonicalJson(document.manifest))
+  const known = applied.objects.find((each) => each.key === key && each.hash === hash)
+  const hasFailedBefore = known?.end?.type === 'Failed'
+  return { key, name, namespace, hash, isSuspended: object.spec.suspend, hasFailedBefore }
+}
+
+/** @param wanted the applied manifest by the pod's key */
 async function waitUntilHealthy(
   context: VerbContext,
   wanted: ReadonlyMap<string, object>,
-  jobs: ReadonlyMap<string, string>,
+  jobs: readonly AwaitedJob[],
   { paths, changed, known, before }: Written,
   timeoutMs: number,
 ): Promise<void> {
@@ -329,7 +349,7 @@ async function waitUntilHealthy(
       }
       return phase === 'Succeeded' || hasCondition(pod, 'Ready', 'True') ? [] : [`${key}: ${stateOf(pod)}`]
     })
-    open.push(...(await openJobs(context, jobs, applied)))
+    open.push(...openJobs(jobs, applied))
     const left = open.length === 0 ? verdicts : open
     if (left.length === 0) return
     const news = left.join('; ')
@@ -395,29 +415,16 @@ function openVerdict({ metadata: { name }, status }: UnitObject): readonly strin
 }
 
 /** Jobs that are not complete: no revision is judged by them. Throws PoddError WAIT_FAILED where one has failed. */
-async function openJobs(
-  { client, signal }: VerbContext,
-  jobs: ReadonlyMap<string, string>,
-  { objects }: AppliedReply,
-): Promise<readonly string[]> {
-  if (jobs.size === 0) return []
-  const path = listPath('jobs', undefined, '/apis/batch/v1')
-  const { items } = await client.getList<ResourceList<WorkloadObject>>(path, signal)
-  return [...jobs].flatMap(([key, hash]) => {
-    const job = items.find(({ metadata }) => `Job/${metadata.namespace}/${metadata.name}` === key)
-    if (job === undefined || !objects.some((each) => each.key === key && each.hash === hash))
-      return [`${key}: not applied yet`]
-    const { metadata, spec, status } = job
-    const ended = objectsAt(status, 'conditions').filter((each) => each['status'] === 'True')
-    const failed = ended.find(({ type }) => type === 'Failed')
-    if (failed !== undefined)
-      throw new PoddError(
-        'WAIT_FAILED',
-        `job ${metadata.name} has failed: ${textAt(failed, 'reason') ?? ''}: ${textAt(failed, 'message') ?? ''}`,
-        { hint: `\`podd logs job/${metadata.name} -n ${metadata.namespace}\` shows what it wrote.` },
-      )
-    const isOver = spec['suspend'] === true || ended.some(({ type }) => type === 'Complete')
-    return isOver ? [] : [`${key}: not complete`]
+function openJobs(jobs: readonly AwaitedJob[], { objects }: AppliedReply): readonly string[] {
+  return jobs.flatMap(({ key, name, namespace, hash, isSuspended, hasFailedBefore }) => {
+    const entry = objects.find((each) => each.key === key && each.hash === hash)
+    if (entry === undefined) return [`${key}: not applied yet`]
+    const { end } = entry
+    if (end?.type === 'Failed' && !hasFailedBefore)
+      throw new PoddError('WAIT_FAILED', `job ${name} has failed: ${end.reason}: ${end.message}`, {
+        hint: `\`podd logs job/${name} -n ${namespace}\` shows what it wrote.`,
+      })
+    return end !== undefined || isSuspended ? [] : [`${key}: not complete`]
   })
 }
 

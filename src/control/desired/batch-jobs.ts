@@ -9,7 +9,7 @@ import type { Expansion } from '../../decide/workloads/replica-pods.ts'
 import { moveCronTimes, stepCronJob } from '../../decide/workloads/run-cron-job.ts'
 import type { CronRecord, Schedule } from '../../decide/workloads/run-cron-job.ts'
 import { asJobPod, moveJobTimes, newJobRecord, stepJob } from '../../decide/workloads/run-job.ts'
-import type { JobPod, JobRecord } from '../../decide/workloads/run-job.ts'
+import type { JobEnd, JobPod, JobRecord } from '../../decide/workloads/run-job.ts'
 import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
 import { listTimes } from '../../pod/objects/workload-kinds.ts'
@@ -136,6 +136,13 @@ export class BatchJobs {
       return job?.finished === undefined ? [name] : []
     })
     return { job: isCronJob ? undefined : this.#state.jobs[key], cronJob, activeJobs }
+  }
+
+  /** How a Job ended what this document has it run, by the state on the disk; undefined where it has not. */
+  endOf(source: SourceName, document: ObjectDocument): JobEnd | undefined {
+    const { object } = document
+    const record = object.kind === 'Job' ? this.#state.jobs[keyOf(source, object)] : undefined
+    return record?.run === this.#runOf(document) && isOf(record, document) ? record.finished : undefined
   }
 
   /** The pods by the state on the disk: nothing is counted, started or ended. */

@@ -15,7 +15,7 @@ import {
   WorkloadTargets,
 } from '../../decide/workloads/replica-pods.ts'
 import type { Expansion, WorkloadPod } from '../../decide/workloads/replica-pods.ts'
-import type { JobPod } from '../../decide/workloads/run-job.ts'
+import type { JobEnd, JobPod } from '../../decide/workloads/run-job.ts'
 import { showWorkload } from '../../decide/workloads/workload-status.ts'
 import type { ObjectDocument, PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { keyOfObject } from '../../pod/objects/local-object.ts'
@@ -265,6 +265,11 @@ export class Workloads {
         return listPodImages(pod).map((image) => ({ image, by, isLater: true as const }))
       }),
     )
+  }
+
+  /** How a Job ended, also one that is not shown any more; undefined where it has not, or is no Job. */
+  endOf(source: SourceName, document: ObjectDocument): JobEnd | undefined {
+    return document.object.kind === 'Job' ? this.#batch?.endOf(source, document) : undefined
   }
 
   /** A revision of this source was found healthy, or to have failed. */

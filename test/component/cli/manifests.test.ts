@@ -1,7 +1,7 @@
 import { lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { UnitObject } from '../../../src/api/sources.ts'
+import type { AppliedObjectEntry, UnitObject } from '../../../src/api/sources.ts'
 import { canonicalJson, jsonAt } from '../../../src/base/json.ts'
 import { hashContent, hashDocument, writtenOf } from '../../../src/decide/updates/unit-content.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
@@ -587,39 +587,54 @@ describe('podd apply', () => {
     expect(await call.outcome).toMatchObject({ exitCode: 0 })
   })
 
-  it.each([
-    ['Complete', 'CompletionsReached', 0, ''],
-    ['Failed', 'BackoffLimitExceeded', 1, 'podd: job copy has failed: BackoffLimitExceeded: all said\n'],
-  ])('waits for a Job until it is %s', async (type, reason, exitCode, told) => {
+  describe('with a Job', () => {
     const template = { spec: { ...manifest('copy').spec, restartPolicy: 'Never' } }
-    const copy = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'copy' }, spec: { template } }
-    const { documents } = await decodeDocuments(JSON.stringify(copy), { path: 'copy.yaml' })
-    const hash = digestText(canonicalJson(documents[0]?.manifest ?? null))
-    const path = join(manifests, 'copy.yaml')
-    const show = (status: object): void =>
-      rig.jobs.put({
-        apiVersion: 'batch/v1',
-        kind: 'Job',
-        metadata: { name: 'copy', namespace: 'default', uid: 'copy', generation: 1 },
-        spec: {},
-        status: { ...status },
+    const copy = {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'copy' },
+      spec: { template, ttlSecondsAfterFinished: 0 },
+    }
+
+    async function has(job: object, end?: AppliedObjectEntry['end']): Promise<void> {
+      const { documents } = await decodeDocuments(JSON.stringify(job), { path: 'copy.yaml' })
+      const hash = digestText(canonicalJson(documents[0]?.manifest ?? null))
+      const path = join(manifests, 'copy.yaml')
+      rig.units = [unitObject(path, 'Healthy', 1)]
+      rig.applied = { ...rig.applied, objects: [{ key: 'Job/default/copy', path, hash, end }] }
+    }
+
+    it.each([
+      ['Complete', 'CompletionsReached', 0, ''],
+      ['Failed', 'BackoffLimitExceeded', 1, 'podd: job copy has failed: BackoffLimitExceeded: all said\n'],
+    ] as const)(
+      'waits until it is %s, though it is not shown any more then',
+      async (type, reason, exitCode, told) => {
+        await has(copy)
+        const clock = new ManualClock()
+        using call = startCli(['apply', '--wait', '-f', await put('copy.yaml', copy)], {
+          env: { PODD_SOCKET: rig.socketPath },
+          clock,
+        })
+        await waitOn(clock, () => call.stderr().includes('Job/default/copy: not complete'))
+        await has(copy, { type, reason, message: 'all said' })
+        let isOver = false
+        void call.outcome.then(() => (isOver = true))
+        await waitOn(clock, () => isOver)
+        const outcome = await call.outcome
+        expect(outcome).toMatchObject({ exitCode })
+        expect(outcome.stderr).toContain(told)
+      },
+    )
+
+    it('does not fail by one that failed before and stays as it is', async () => {
+      await has(copy, { type: 'Failed', reason: 'BackoffLimitExceeded', message: 'all said' })
+      const path = await put('copy.yaml', copy)
+      expect(await podd('apply', '--wait', '-f', path)).toMatchObject({
+        exitCode: 0,
+        stderr: expect.stringContaining('job copy failed before this apply, and is not run again'),
       })
-    show({ active: 1 })
-    rig.units = [unitObject(path, 'Healthy', 1)]
-    rig.applied = { ...rig.applied, objects: [{ key: 'Job/default/copy', path, hash }] }
-    const clock = new ManualClock()
-    using call = startCli(['apply', '--wait', '-f', await put('copy.yaml', copy)], {
-      env: { PODD_SOCKET: rig.socketPath },
-      clock,
     })
-    await waitOn(clock, () => call.stderr().includes('Job/default/copy: not complete'))
-    show({ conditions: [{ type, status: 'True', reason, message: 'all said' }] })
-    let isOver = false
-    void call.outcome.then(() => (isOver = true))
-    await waitOn(clock, () => isOver)
-    const outcome = await call.outcome
-    expect(outcome).toMatchObject({ exitCode })
-    expect(outcome.stderr).toContain(told)
   })
 
   it('gives up when the time is over, or when the daemon refuses the manifest', async () => {
