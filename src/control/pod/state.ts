@@ -18,8 +18,8 @@ import { computeEnding, goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import { blockedWaiting } from '../../decide/plan/pod-action.ts'
 import type { PodPlan, Waiting } from '../../decide/plan/pod-action.ts'
-import { clockStep, moveObservedTimes, moveRecordTimes } from '../../decide/plan/clock-set.ts'
-import type { ClockReading } from '../../decide/plan/clock-set.ts'
+import { addClockMoves, clockStep, moveObservedTimes, moveRecordTimes } from '../../decide/plan/clock-set.ts'
+import type { ClockReading, ClockStep } from '../../decide/plan/clock-set.ts'
 import type { PodFacts } from '../../decide/plan/pod-facts.ts'
 import { awaitRuntime, hasFinished } from '../../decide/plan/progress.ts'
 import {
@@ -151,6 +151,8 @@ class PodLife {
   readonly #linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
   /** By the wall clock as it is set. */
   #clocks: ClockReading
+  /** Those before the first observation: what the runtime says by the clock as it was is not known yet. */
+  #earlySteps: readonly ClockStep[] = []
   /** Names of containers that were observed running. The runtime may lose them. */
   readonly #seenRunning = new Set<string>()
   /** What `hasEnded` gave for these: whenever one pod changes, it is asked of all. */
@@ -332,6 +334,8 @@ class PodLife {
     this.#cancelledStarts ??= selectCancelledStarts(observed, this.record.containers)
     this.#observedAsSaid = withoutCancelledStarts(observed, this.#cancelledStarts)
     this.observed = moveObservedTimes(this.#observedAsSaid, this.record)
+    for (const step of this.#earlySteps) this.#moveObserved(step)
+    this.#earlySteps = []
     this.lossesWhenSeen = losses
     this.isUnheardOf = false
     for (const { name, state } of this.observed.containers)
@@ -368,9 +372,15 @@ class PodLife {
     const step = clockStep(this.#clocks, now)
     if (step === undefined) return false
     this.#clocks = now
-    this.#memory.change(moveRecordTimes(this.record, this.observed, step))
-    this.observed = moveObservedTimes(this.#observedAsSaid, this.record)
+    this.#memory.change(moveRecordTimes(this.record, step))
+    if (this.#cancelledStarts === undefined) this.#earlySteps = [...this.#earlySteps, step]
+    else this.#moveObserved(step)
     return true
+  }
+
+  #moveObserved(step: ClockStep): void {
+    this.#memory.change(addClockMoves(this.record, this.observed, step))
+    this.observed = moveObservedTimes(this.#observedAsSaid, this.record)
   }
 
   /** When the host was booted, in wall milliseconds. */

@@ -39,15 +39,8 @@ export function showTime(atMs: number, { wallMs, uptimeMs }: ClockReading): stri
   return formatTime(atMs > wallMs ? wallMs - uptimeMs : atMs)
 }
 
-/**
- * The times of a pod's record by the clock as it is set now.
- * @param observed what the runtime has of the pod, by the clock as it was before: it says these times again and again
- */
-export function moveRecordTimes(
-  record: PodRecord,
-  observed: ObservedPod,
-  step: ClockStep,
-): Partial<PodRecord> {
+/** The times of a pod's record by the clock as it is set now. */
+export function moveRecordTimes(record: PodRecord, step: ClockStep): Partial<PodRecord> {
   const move = (atMs: number): number => moveTime(atMs, step)
   const moveMaybe = (atMs: number | undefined): number | undefined =>
     atMs === undefined ? undefined : move(atMs)
@@ -67,16 +60,26 @@ export function moveRecordTimes(
         backoff: { ...history.backoff, updatedAtMs: move(history.backoff.updatedAtMs) },
       }),
     })),
-    clockMoves: Object.fromEntries(
-      observed.containers.flatMap((container) => {
-        const known = record.clockMoves?.[container.id]
-        const { createdAtMs, finishedAtMs } = container
-        const startMs = (known?.startMs ?? 0) + move(createdAtMs) - createdAtMs
-        const endMs = (known?.endMs ?? 0) + (moveMaybe(finishedAtMs) ?? 0) - (finishedAtMs ?? 0)
-        return startMs === 0 && endMs === 0 ? [] : [[container.id, { startMs, endMs }]]
-      }),
-    ),
   }
+}
+
+/**
+ * By how much the times that the runtime says are wrong now: it says them again and again by the clock as it was.
+ * @param observed all that the runtime has of the pod, by the clock as it was before
+ */
+export function addClockMoves(
+  { clockMoves }: PodRecord,
+  observed: ObservedPod,
+  step: ClockStep,
+): Required<Pick<PodRecord, 'clockMoves'>> {
+  const moved = observed.containers.flatMap(({ id, createdAtMs, finishedAtMs }) => {
+    const known = clockMoves?.[id]
+    const startMs = (known?.startMs ?? 0) + moveTime(createdAtMs, step) - createdAtMs
+    const endMs =
+      (known?.endMs ?? 0) + (finishedAtMs === undefined ? 0 : moveTime(finishedAtMs, step) - finishedAtMs)
+    return startMs === 0 && endMs === 0 ? [] : [[id, { startMs, endMs }] as const]
+  })
+  return { clockMoves: Object.fromEntries(moved) }
 }
 
 /** What the runtime says, by the clock as it is set now: it says the times by the clock as it was. */
