@@ -136,6 +136,7 @@ export function createLoops(system: SystemEnv) {
       events.reviewTimes()
       const now = { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
       for (const worker of workers.all()) worker.reviewClock(now)
+      if (!state.isListed) awaited.reviewClock()
     },
     onSilence: system.onRuntimeSilence,
   })

@@ -1,4 +1,6 @@
 import { newUuid } from '../../base/random.ts'
+import { clockStep, moveTime } from '../../decide/plan/clock-set.ts'
+import type { ClockReading } from '../../decide/plan/clock-set.ts'
 import { awaitRuntime } from '../../decide/plan/progress.ts'
 import { deriveStatus } from '../../decide/status/derive-status.ts'
 import { newPodRecord } from '../../decide/sources/new-pod-record.ts'
@@ -27,7 +29,9 @@ export class AwaitedPods {
   readonly #env: PodEnv
   /** While the runtime was not listed: those of an earlier podd. */
   readonly #adopted: PodWorkers
-  readonly #sinceMs: number
+  #sinceMs: number
+  /** By which these times stand. */
+  #clocks: ClockReading
   #awaited = new Map<PodKey, Awaited>()
   #shown = new Set<PodUid>()
   #problem: string | undefined
@@ -36,7 +40,8 @@ export class AwaitedPods {
   constructor(env: PodEnv, adopted: PodWorkers) {
     this.#env = env
     this.#adopted = adopted
-    this.#sinceMs = env.clock.wallMs()
+    this.#clocks = this.#readClocks()
+    this.#sinceMs = this.#clocks.wallMs
   }
 
   /** Resolves when each pod of an earlier podd was shown once, or time is up. */
@@ -66,15 +71,42 @@ export class AwaitedPods {
     return [...this.#awaited.values()].map(({ pod }) => pod)
   }
 
+  /** The wall clock may have been set, and those that were adopted know it: what was taken by it in this boot moves. */
+  reviewClock(): void {
+    if (this.#moveTimes()) this.#publishAll()
+  }
+
+  #moveTimes(): boolean {
+    const now = this.#readClocks()
+    const step = clockStep(this.#clocks, now)
+    if (step === undefined) return false
+    this.#clocks = now
+    this.#sinceMs = moveTime(this.#sinceMs, step)
+    for (const [key, { pod, record }] of this.#awaited)
+      this.#awaited.set(key, {
+        pod,
+        record: { ...record, acceptedAtMs: moveTime(record.acceptedAtMs, step) },
+      })
+    return true
+  }
+
+  #readClocks(): ClockReading {
+    const { clock } = this.#env
+    return { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
+  }
+
   show(wanted: ReadonlyMap<PodKey, WantedPod>): void {
+    this.#moveTimes()
     const adopted = new Set([...this.#adopted.all()].map(({ state }) => podKey(state.ref)))
     const awaited = new Map<PodKey, Awaited>()
     for (const [key, { document, source }] of wanted) {
       if (adopted.has(key)) continue
-      const known = this.#awaited.get(key)?.record
+      const { kept } = document
+      const shown = this.#awaited.get(key)?.record
+      const known = kept === undefined || kept.uid === shown?.uid ? shown : undefined
       const fresh = {
-        uid: document.kept?.uid ?? known?.uid ?? newUuid(),
-        nowMs: document.kept?.createdAtMs ?? known?.acceptedAtMs ?? this.#env.clock.wallMs(),
+        uid: known?.uid ?? kept?.uid ?? newUuid(),
+        nowMs: known?.acceptedAtMs ?? kept?.createdAtMs ?? this.#env.clock.wallMs(),
         createdAtMs: undefined,
       }
       awaited.set(key, { pod: document.pod, record: newPodRecord({ ...fresh, document, source }) })
@@ -93,6 +125,7 @@ export class AwaitedPods {
 
   /** The identity under which a pod was shown, which it keeps; can be taken once. */
   take(key: PodKey): PodRecord | undefined {
+    this.#moveTimes()
     const record = this.#awaited.get(key)?.record
     this.#awaited.delete(key)
     return record
@@ -128,7 +161,7 @@ export class AwaitedPods {
     const { uid, namespace, name } = record
     const blocked = { reason: 'RuntimeNotReady', message: this.#problem ?? notAskedYet }
     const observed = { uid, namespace, name, sandboxes: [], containers: [] }
-    const clock = { wallMs: env.clock.wallMs(), uptimeMs: env.clock.uptimeMs() }
+    const clock = this.#readClocks()
     const { status } = deriveStatus({
       pod,
       record,

@@ -435,12 +435,14 @@ export class DesiredPods {
       entry.next = { wanted, replacement: undefined }
       return
     }
-    const shown = this.#awaited.take(key)
+    const { kept } = document
+    const taken = this.#awaited.take(key)
+    const shown = kept === undefined || kept.uid === taken?.uid ? taken : undefined
     const record = newPodRecord({
-      uid: document.kept?.uid ?? found?.uid ?? shown?.uid ?? newUuid(),
+      uid: kept?.uid ?? found?.uid ?? shown?.uid ?? newUuid(),
       document,
       source,
-      nowMs: document.kept?.createdAtMs ?? shown?.acceptedAtMs ?? this.#env.clock.wallMs(),
+      nowMs: shown?.acceptedAtMs ?? kept?.createdAtMs ?? this.#env.clock.wallMs(),
       createdAtMs: found?.sandboxes[0]?.createdAtMs,
     })
     const worker = this.#begin({
