@@ -31,6 +31,8 @@ export interface BatchState {
 /** What Jobs and CronJobs are to have, and how far they are then. */
 export interface BatchStep extends Expansion {
   readonly state: BatchState
+  /** The clocks by which the times of that stand. */
+  readonly clocks: ClockReading
 }
 
 /** One step for each version before the current one, oldest first. */
@@ -84,9 +86,8 @@ export class BatchJobs {
   readonly #file: SmallFile
   /** As it stands on the disk. */
   #state: BatchState
-  /** The clocks by which its times stand, and those of the newest step. */
+  /** The clocks by which its times stand. */
   #clocks: ClockReading
-  #stepped: ClockReading
   readonly #children = new WeakMap<JsonObject, ObjectDocument>()
   readonly #schedules = new Map<string, Schedule>()
   readonly #runs = new WeakMap<ObjectDocument, string>()
@@ -96,7 +97,6 @@ export class BatchJobs {
     this.#file = file
     this.#state = state
     this.#clocks = now
-    this.#stepped = now
   }
 
   get state(): BatchState {
@@ -104,12 +104,12 @@ export class BatchJobs {
   }
 
   /** From here on this holds; gives what is to be told of it. Throws the system's error: then what held before does. */
-  async save(state: BatchState): Promise<readonly PodEvent[]> {
+  async save({ state, clocks }: Pick<BatchStep, 'state' | 'clocks'>): Promise<readonly PodEvent[]> {
     const before = this.#state
     if (sameData(state, before)) return []
     await writeBatchState(this.#file, state)
     this.#state = state
-    this.#clocks = this.#stepped
+    this.#clocks = clocks
     return listEvents(before, state)
   }
 
@@ -212,7 +212,7 @@ export class BatchJobs {
     }
     stepJobs()
     const state = { jobs, cronJobs }
-    return { state, pods: this.#podsBy(source, documents, state), wakeAtMs: soonest(...wakes) }
+    return { state, clocks: now, pods: this.#podsBy(source, documents, state), wakeAtMs: soonest(...wakes) }
   }
 
   /** Where the clock was set since the state was recorded, its times move with it. */
@@ -220,7 +220,6 @@ export class BatchJobs {
     const step = clockStep(this.#clocks, now)
     const moved = step === undefined ? this.#state : moveTimes(this.#state, step)
     if (sameData(moved, this.#state)) this.#clocks = now
-    this.#stepped = now
     return moved
   }
 

@@ -189,7 +189,7 @@ export class Workloads {
   ): Promise<Expansion> {
     if (batch === undefined || this.#batch === undefined) return joined(replicas)
     try {
-      for (const event of await this.#batch.save(batch.state)) this.#env.events.record(event)
+      for (const event of await this.#batch.save(batch)) this.#env.events.record(event)
       return joined([...replicas, batch])
     } catch (error) {
       const { clock, logger } = this.#env
@@ -549,7 +549,10 @@ export class Workloads {
     const status = statuses.find(worker.ref.uid)?.status
     const ready = status?.conditions.find(({ type }) => type === 'Ready')
     if (ready?.status === 'True') {
-      const sinceMs = this.#readySince(worker, Date.parse(ready.lastTransitionTime ?? ''))
+      // What is shown of a time in the future is none.
+      const stamp = record.conditions['Ready']
+      const statedMs = stamp?.status === 'True' ? stamp.atMs : Date.parse(ready.lastTransitionTime ?? '')
+      const sinceMs = this.#readySince(worker, statedMs)
       return { name, manifest, state: 'ready', ...(!Number.isNaN(sinceMs) && { readySinceMs: sinceMs }) }
     }
     const isKnown = status !== undefined && worker.state.stage !== 'adopted' && isRuntimeKnown()

@@ -2,6 +2,7 @@
 import { objectOrEmpty } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { JobSpec } from '../../pod/objects/workload-kinds.ts'
+import { mapValues } from '../plan/clock-set.ts'
 import { soonest } from './replica-pods.ts'
 
 /** A pod of a Job, as far as the Job depends on it. */
@@ -387,12 +388,14 @@ function withoutFutureFailure(record: JobRecord, nowMs: number): JobRecord {
   }
 }
 
-/** Where the clock was set: how long it has run, and since when it has ended, doesn't change by that. */
+/** Where the clock was set: how long it has run and waited, and since when it has ended, doesn't change by that. */
 export function moveJobTimes(record: JobRecord, move: (atMs: number) => number): JobRecord {
-  const { startedAtMs, finished } = record
+  const { startedAtMs, lastFailedAtMs, indexFailedAtMs, finished } = record
   return {
     ...record,
     createdAtMs: move(record.createdAtMs),
+    ...(lastFailedAtMs !== undefined && { lastFailedAtMs: move(lastFailedAtMs) }),
+    ...(indexFailedAtMs !== undefined && { indexFailedAtMs: mapValues(indexFailedAtMs, move) }),
     ...(startedAtMs !== undefined && { startedAtMs: move(startedAtMs) }),
     ...(finished !== undefined && { finished: { ...finished, atMs: move(finished.atMs) } }),
   }

@@ -143,6 +143,19 @@ describe('a Deployment', () => {
     expect(rig.shown.deployments.list()).toMatchObject([{ status: { availableReplicas: 2 } }])
   })
 
+  it('is available when its pods were ready for that long, where the clock was set back while podd was away', async () => {
+    await give(workload('Deployment', { replicas: 2, minReadySeconds: 60 }))
+    await rig.clock.advance(2000)
+    await rig.kill()
+    rig.clock.setWall(rig.clock.wallMs() - 24 * 3_600_000)
+    await rig.start()
+    await rig.clock.advance(30_000)
+    const available = () => rig.shown.deployments.list()[0]?.status?.['availableReplicas'] ?? 0
+    expect(available()).toBe(0)
+    await rig.clock.advance(40_000)
+    expect(available()).toBe(2)
+  })
+
   it('goes on with a rollout that podd was killed in', async () => {
     await give(workload('Deployment', { replicas: 3, minReadySeconds: 5 }))
     await rig.clock.advance(12_000)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { asJobPod, newJobRecord, stepJob } from '../../../../src/decide/workloads/run-job.ts'
+import { asJobPod, moveJobTimes, newJobRecord, stepJob } from '../../../../src/decide/workloads/run-job.ts'
 import type { JobPod, JobRecord } from '../../../../src/decide/workloads/run-job.ts'
 import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
 import type { JobSpec } from '../../../../src/pod/objects/workload-kinds.ts'
@@ -514,6 +514,27 @@ describe('the pod of a Job', () => {
     const made = asJobPod({ spec: { hostname: 'own', containers: [{ name: 'a' }] } }, 'j', 0)
     expect(made['spec']).toMatchObject({ hostname: 'own', containers: [{ name: 'a' }] })
     expect(made['spec']).not.toHaveProperty('initContainers')
+  })
+})
+
+describe('a Job whose host has its clock set', () => {
+  const hourMs = 3_600_000
+  const move = (atMs: number): number => atMs + hourMs
+
+  it('forward waits for the rest of its backoff', () => {
+    const job = run().at(5, { 'j-0': 'failed' })
+    job.record = moveJobTimes(job.record, move)
+    expect(job.at(3614).active).toEqual([])
+    expect(job.at(3615).active).toEqual(['j-1'])
+  })
+
+  it('forward waits for the rest of the backoff of each index', () => {
+    const job = run({ completionMode: 'Indexed', completions: 1, backoffLimitPerIndex: 2 }).at(5, {
+      'j-0-0': 'failed',
+    })
+    job.record = moveJobTimes(job.record, move)
+    expect(job.at(3614).active).toEqual([])
+    expect(job.at(3615).active).toEqual(['j-0-1'])
   })
 })
 
