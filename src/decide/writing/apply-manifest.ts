@@ -52,10 +52,12 @@ export function applyManifest(
   const owners = ownersOf(current)
   const isOwn = (owner: Owner): boolean => owner.applies && owner.manager === manager
   const others = owners.filter((owner) => !isOwn(owner))
+  // Not the manifest itself: an empty object in it leaves what is in the object's.
+  const changed = strategicMerge(current, applied, appliedKeys)
   const contested = pathsOf(wanted).flatMap((path) =>
     others
       .filter(
-        ({ fields }) => hasPath(fields, path) && !sameData(valueAt(current, path), valueAt(applied, path)),
+        ({ fields }) => hasPath(fields, path) && !sameData(valueAt(current, path), valueAt(changed, path)),
       )
       .map((owner) => ({ owner, path })),
   )
@@ -74,7 +76,9 @@ export function applyManifest(
   const left = others.flatMap((other) => {
     const { entry, fields } = other
     const lost = contested.flatMap(({ owner, path }) => (owner === other ? [path] : []))
-    const paths = pathsOf(fields).filter((path) => !lost.some((taken) => sameData(taken, path)))
+    const paths = pathsOf(fields).filter(
+      (path) => valueAt(object, path) !== undefined && !lost.some((taken) => sameData(taken, path)),
+    )
     return paths.length === 0 ? [] : [{ ...entry, fieldsV1: setOf(paths) }]
   })
   const isSame = before !== undefined && sameData(before.fields, wanted)

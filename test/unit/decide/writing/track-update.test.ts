@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { jsonAt } from '../../../../src/base/json.ts'
+import { jsonAt, listOrEmpty } from '../../../../src/base/json.ts'
 import type { JsonObject } from '../../../../src/base/json.ts'
 import { applyManifest, trackUpdate } from '../../../../src/decide/writing/apply-manifest.ts'
 
@@ -89,6 +89,13 @@ describe('applyManifest', () => {
   const managersOf = (object: JsonObject) => jsonAt(object, 'metadata', 'managedFields')
   const byAnn = (fieldsV1: JsonObject) => entry('ann', 'Apply', fieldsV1)
   const fresh = (each: JsonObject) => ({ ...each, time: 'now' })
+
+  const pod = (containers: readonly JsonObject[], managedFields?: readonly JsonObject[]): JsonObject => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'a', labels: { app: 'a' }, ...(managedFields && { managedFields }) },
+    spec: { containers },
+  })
 
   it('makes the manager the owner of what it gives, and leaves other fields as they are', () => {
     const { object, conflicts } = apply(map({ a: '1', z: '0' }), map({ a: '2', b: '1' }))
@@ -245,6 +252,30 @@ describe('applyManifest', () => {
     })
   })
 
+  it('finds no conflict in an empty object, which changes nothing of what another manager gave in it', () => {
+    const limits = { resources: { limits: { cpu: '1' } } }
+    const { object } = apply(pod([]), pod([{ name: 'main', ...limits }]), 'bob')
+    const both = apply(object, pod([{ name: 'main', resources: {} }]))
+    expect(both.conflicts).toEqual([])
+    expect(both.object['spec']).toEqual({ containers: [{ name: 'main', ...limits }] })
+    // Nor does it take that over as its own.
+    const { object: left } = apply(both.object, pod([{ name: 'main' }]))
+    expect(left['spec']).toEqual({ containers: [{ name: 'main', ...limits }] })
+  })
+
+  it('leaves to another manager nothing of an item that goes, so that it conflicts with nothing later', () => {
+    const side = { name: 'side', image: 'log:1' }
+    const { object: mine } = apply({}, pod([{ name: 'main' }, side]))
+    const updated = { ...mine, spec: { containers: [{ name: 'main' }, { ...side, image: 'log:2' }] } }
+    const both = trackUpdate(mine, updated, { manager: 'bob', time: 'now' })
+    expect(managersOf(both)).toMatchObject([{ manager: 'ann' }, { manager: 'bob' }])
+    const { object: without } = apply(both, pod([{ name: 'main' }]))
+    expect(without['spec']).toEqual({ containers: [{ name: 'main' }] })
+    expect(managersOf(without)).toMatchObject([{ manager: 'ann' }])
+    expect(listOrEmpty(managersOf(without))).toHaveLength(1)
+    expect(apply(without, pod([{ name: 'main' }, side])).conflicts).toEqual([])
+  })
+
   it('keeps the time of the entry where the manager gives the same fields again', () => {
     const { object } = apply(map({ a: '1', b: '1' }, [applied]), map({ a: '2', b: '1' }))
     expect(object['data']).toEqual({ a: '2', b: '1' })
@@ -297,12 +328,6 @@ describe('applyManifest', () => {
     expect(managersOf(object)).toEqual([fresh(byAnn(data('a')))])
   })
 
-  const pod = (containers: readonly JsonObject[], managedFields?: readonly JsonObject[]): JsonObject => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: 'a', labels: { app: 'a' }, ...(managedFields && { managedFields }) },
-    spec: { containers },
-  })
   const container = (name: string, ...fields: readonly string[]): JsonObject => ({
     [`k:${JSON.stringify({ name })}`]: {
       '.': {},
