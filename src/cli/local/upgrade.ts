@@ -175,6 +175,11 @@ tar -C "$2" --no-same-owner -xzf "$1"
 "$2"/podd-*/install.sh --no-hello
 `
 
+/** What install.sh left that was killed between its two renames had not yet anything else changed. */
+const rollBackArchive = `
+if [ -e "$1" ]; then "$1/install.sh" --rollback && rm -rf "$1.previous"; else mv "$1.previous" "$1"; fi
+`
+
 /** The version that an upgrade replaces, until it is known whether the new one works. */
 const replacedPackage = join(cacheDir, 'replaced.deb')
 
@@ -189,10 +194,17 @@ export async function lockUpgrades(): Promise<() => void> {
   }
 }
 
+/**
+ * In the program of an archive while another one is to take its place: install.sh may put it back by itself, or fail after
+ * the new one is in its place, and the two may have the same version.
+ */
+const replacedMark = '.replaced'
+
 /** Keeps the installed version, to which `undoChange` goes back. Throws where it can't be kept; nothing is changed. */
-export async function keepInstalled({ kind }: Installation): Promise<void> {
+export async function keepInstalled({ kind, root }: Installation): Promise<void> {
+  if (kind === 'archive') return writeFile(join(root, replacedMark), '')
   await rm(replacedPackage, { force: true })
-  if (kind === 'package') await repackInstalled(replacedPackage)
+  await repackInstalled(replacedPackage)
 }
 
 async function repackInstalled(to: string): Promise<void> {
@@ -213,19 +225,24 @@ export async function switchTo(release: string, { kind }: Installation): Promise
 }
 
 /** The new version works: the one that it replaced is the version before. */
-export async function keepChange({ kind }: Installation): Promise<void> {
+export async function keepChange({ kind, root }: Installation): Promise<void> {
   await rm(releaseDir, { recursive: true, force: true })
-  if (kind === 'archive') return
+  if (kind === 'archive') return rm(join(`${root}.previous`, replacedMark), { force: true })
   await rm(replacingVersion, { force: true })
   await rename(replacedPackage, previousPackage)
   await writeFile(replacingVersion, `${await installedVersion()}\n`)
 }
 
-/** Installs the replaced version again; nothing is kept of the one that did not work. */
+/** Installs the replaced version again, unless it is back; nothing is kept of the one that did not work. */
 export async function undoChange({ kind, root }: Installation): Promise<void> {
   await rm(releaseDir, { recursive: true, force: true })
-  if (kind === 'archive') await shell('"$1/install.sh" --rollback && rm -rf "$1.previous"', root)
+  if (kind === 'archive') await putBack(root)
   else await shell(`dpkg --configure -a || true\n${installPackage} && rm "$1"`, replacedPackage)
+}
+
+export async function putBack(root: string): Promise<void> {
+  if (!existsSync(join(root, replacedMark))) await shell(rollBackArchive, root)
+  await rm(join(root, replacedMark), { force: true })
 }
 
 /** Goes back to the version before, and keeps the present one in its place. */

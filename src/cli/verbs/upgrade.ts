@@ -88,15 +88,13 @@ async function upgrade(
   await keepInstalled(installation)
   const before = await podsThatRun(context)
   notify(`installing podd ${version}`)
-  const { wrong, isUndone } = await change(release, version, before, installation, context)
+  const wrong = await change(release, version, before, installation, context)
   if (wrong === undefined) {
     await keepChange(installation)
     return { kind: 'text', text: `podd ${version} runs; ${said(before)}\n` }
   }
-  if (!isUndone) {
-    notify(`going back: ${wrong}`)
-    await undoChange(installation)
-  }
+  notify(`going back: ${wrong}`)
+  await undoChange(installation)
   const still = context.signal.aborted ? undefined : await watch(before, undefined, context)
   const now = still === undefined ? 'the version before runs again' : `after going back, ${still}`
   throw new PoddError('UPGRADE_FAILED', `podd ${version} did not work here: ${wrong}; ${now}`, {
@@ -104,25 +102,23 @@ async function upgrade(
   })
 }
 
-/** Installs the release; returns what is wrong with it, and whether the version before is in its place again. */
+/** Installs the release; returns what is wrong with it. */
 async function change(
   release: string,
   version: string,
   before: RunningPods,
   installation: Installation,
   context: VerbContext,
-): Promise<{ readonly wrong: string | undefined; readonly isUndone: boolean }> {
+): Promise<string | undefined> {
   try {
     await switchTo(release, installation)
   } catch (error) {
-    // The install.sh of an archive undoes what it began.
-    return { wrong: errorMessage(error), isUndone: installation.kind === 'archive' }
+    return errorMessage(error)
   }
-  const wrong = await watch(before, version, context).catch((error: unknown) => {
+  return watch(before, version, context).catch((error: unknown) => {
     if (!context.signal.aborted) throw error
     return 'it was interrupted'
   })
-  return { wrong, isUndone: false }
 }
 
 async function watch(

@@ -1,7 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,6 +23,8 @@ import type { VerbContext } from '../../../src/cli/arguments/verb.ts'
 import {
   findInstallation,
   judgeChange,
+  keepInstalled,
+  putBack,
   readReleaseKeys,
   refuseOtherVersion,
   repack,
@@ -179,6 +190,52 @@ describe('a new podd is as good as the one before', () => {
     ],
   ])('but not when %s', (_, after, wrong) => {
     expect(judgeChange(before, after, '2')).toBe(wrong)
+  })
+})
+
+describe('podd upgrade of an archive that install.sh could not finish', () => {
+  let scratch = ''
+  let root = ''
+  beforeEach(async () => {
+    scratch = mkdtempSync(join(tmpdir(), 'podd-archive-'))
+    root = join(scratch, 'podd')
+    makeProgram(root, 'before')
+    await keepInstalled({ kind: 'archive', root })
+  })
+  afterEach(() => rmSync(scratch, { recursive: true, force: true }))
+
+  /** A program whose install.sh goes back by exchanging it with the previous one. */
+  const makeProgram = (path: string, name: string): void => {
+    mkdirSync(path)
+    writeFileSync(join(path, 'name'), name)
+    const exchange = 'mv "$1.previous" "$1.new"; mv "$1" "$1.previous"; mv "$1.new" "$1"'
+    const install = `#!/bin/bash\nset -e -- "\${0%/*}" "$@"; [ "$2" = --rollback ]; ${exchange}; echo >"$1/exchanged"\n`
+    writeFileSync(join(path, 'install.sh'), install, { mode: 0o755 })
+  }
+
+  it.each<[when: string, isExchanged: boolean, leave: () => void]>([
+    ['after the new one was in its place', true, () => makeProgram(root, 'new')],
+    ['between two renames', false, () => {}],
+    ['before it began', false, () => renameSync(`${root}.previous`, root)],
+    [
+      'and put the version before back, with one that is still older',
+      false,
+      () => {
+        renameSync(`${root}.previous`, root)
+        makeProgram(`${root}.previous`, 'older')
+      },
+    ],
+  ])('ends with the version before: %s', async (_, isExchanged, leave) => {
+    renameSync(root, `${root}.previous`)
+    leave()
+    const hasOlder =
+      existsSync(`${root}.previous/name`) && readFileSync(`${root}.previous/name`, 'utf8') === 'older'
+    await putBack(root)
+    expect(readFileSync(join(root, 'name'), 'utf8')).toBe('before')
+    expect(existsSync(join(root, 'exchanged'))).toBe(isExchanged)
+    expect(existsSync(`${root}.previous`)).toBe(hasOlder)
+    // The next upgrade marks it anew.
+    expect(readdirSync(root).filter((file) => file.startsWith('.'))).toEqual([])
   })
 })
 
