@@ -32,12 +32,25 @@ let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
 
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
+# What somebody else's installation left unpacked, which any apt configures: noted before the first run that installs packages,
+# as a run that fails leaves some too. By both names that apt may give them.
+unfinished_record() { say "${packages_record%/*}/.unfinished-packages"; }
+note_unfinished() {
+  local record
+  record=$(unfinished_record)
+  [ ! -e "$record" ] || return 0
+  mkdir -p "${record%/*}"
+  dpkg-query -W -f '${db:Status-Status} ${Package}\n${db:Status-Status} ${Package}:${Architecture}\n' 2>/dev/null |
+    sed -nE 's/^(half-installed|unpacked|half-configured|triggers-[a-z]+) //p' >"$record.new" || true
+  mv "$record.new" "$record"
+}
+
 # What apt says that it would add for these, or would configure that a run which failed unpacked: what others install meanwhile
 # is none of it.
 coming_packages() {
   local package
   apt-get -s --no-install-recommends install "$@" 2>/dev/null | sed -n 's/^Conf \([^ ]*\) (.*/\1/p' |
-    while read -r package; do is_installed "$package" || say "$package"; done
+    while read -r package; do is_installed "$package" || grep -qxF -e "$package" "$(unfinished_record)" || say "$package"; done
 }
 
 # Of those that were to come, the ones that are here; also where the run was broken off.
@@ -56,6 +69,7 @@ end_package_run() {
 }
 
 apt_install() {
+  note_unfinished
   coming_packages "$@" >"$work/coming"
   apt install "$@" && return
   apt update || true
@@ -68,6 +82,7 @@ install_packages() {
   mapfile -t missing < <(missing_packages)
   if [ ${#missing[@]} = 0 ]; then
     step 'Packages: all there'
+    rm -f "$(unfinished_record)"
     return
   fi
   step "Packages: ${missing[*]}"
@@ -77,6 +92,7 @@ install_packages() {
   quietly apt_install "${missing[@]}" ||
     fail 'the packages could not be installed' "Install them by hand (apt-get install ${missing[*]}), and start again."
   end_package_run
+  rm -f "$(unfinished_record)"
 }
 
 # Packages that came with podd, unless by now others need one of them.
@@ -95,5 +111,5 @@ remove_packages() {
     step "Removing the packages that came with podd: ${packages[*]}"
     quietly apt purge "${packages[@]}" || say 'they could not be removed' >&2
   fi
-  rm -f "$packages_record"
+  rm -f "$packages_record" "$(unfinished_record)"
 }

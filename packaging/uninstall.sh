@@ -42,7 +42,12 @@ uninstall_podd() {
   for link in $links; do
     home=/usr/local/${link%:*}
     [ "$(readlink "$home" 2>/dev/null)" != "/opt/podd/${link#*:}" ] || rm -f "$home"
-    [ "${link%%/*}" = bin ] || (cd /usr/local/share && rmdir -p --ignore-fail-on-non-empty "$(dirname "${home#/usr/local/share/}")" 2>/dev/null) || true
+    case $link in
+      bin/*) ;;
+      # Debian has share/man from the beginning: /usr/local/man leads to it.
+      share/man/*) rmdir "$(dirname "$home")" 2>/dev/null || true ;;
+      *) (cd /usr/local/share && rmdir -p --ignore-fail-on-non-empty "$(dirname "${home#/usr/local/share/}")" 2>/dev/null) || true ;;
+    esac
   done
   [ $action = uninstall ] || remove_packages
   remove_paths "${doomed[@]}"

@@ -334,9 +334,15 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
     })
   })
 
-  it('has manuals and completions where programs look for them, and takes all of these away', () => {
+  it.each([
+    ['', ''],
+    [
+      ", and leaves Debian's link to manuals whole",
+      'mkdir -p /usr/local/share/man; ln -s share/man /usr/local/man; ',
+    ],
+  ])('has manuals and completions where programs look for them, and takes these away%s', (_, prepare) => {
     const { stdout } = machine.run(
-      'install --no-hello >/dev/null; find /usr/local -type l -printf "%P %l\\n" | sort',
+      `${prepare}install --no-hello >/dev/null; find /usr/local -type l ! -name man -printf "%P %l\\n" | sort`,
     )
     expect(stdout.split('\n')).toEqual([
       'bin/podd /opt/podd/bin/podd',
@@ -347,7 +353,10 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
       'share/zsh/site-functions/_podd /opt/podd/share/completions/podd.zsh',
       '',
     ])
-    expect(machine.run('install --purge >/dev/null; find /usr/local -mindepth 2').stdout).toBe('')
+    expect(machine.run('install --purge >/dev/null; find /usr/local -mindepth 2').stdout).toBe(
+      '/usr/local/share/man\n',
+    )
+    expect(machine.run('find /usr/local -xtype l').stdout).toBe('')
   })
 
   it('does not touch a podd that is installed as a package', () => {

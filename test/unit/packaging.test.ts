@@ -212,7 +212,13 @@ function installTwice(before: string, state: string): { readonly asked: string; 
     fail() { exit 1; }
     has_systemd() { true; }
     systemctl() { echo "$@" >>asked; }
-    dpkg-query() { [ "$4" != containerd ] || cat state; }
+    dpkg-query() {
+      case "\${4-} $(cat state)" in
+        'containerd '*) cat state ;;
+        ' unpacked') echo 'unpacked containerd' ;;
+        ' '*) echo 'installed bash' ;;
+      esac
+    }
     apt-get() {
       case "$*" in
         -s*) [ "$(cat state)" = installed ] || echo 'Conf containerd (1.0 here [all])' ;;
@@ -255,6 +261,10 @@ test.each(['installed', 'unpacked'])(
 
 test('install.sh whose packages failed leaves the service of a containerd that was there before', () => {
   expect(installTwice('installed', 'installed')).toEqual({ asked: '', came: '' })
+})
+
+test('install.sh leaves the service of a containerd that somebody else left unpacked, and does not call it its own', () => {
+  expect(installTwice('unpacked', 'unpacked')).toEqual({ asked: '', came: '' })
 })
 
 /** The sources that apt has when package.sh takes a package of `arch` on amd64, if not the machine's own. */
