@@ -137,6 +137,7 @@ export function createLoops(system: SystemEnv) {
       const now = { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
       for (const worker of workers.all()) worker.reviewClock(now)
       if (!state.isListed) awaited.reviewClock()
+      workloads.reviewClock()
     },
     onSilence: system.onRuntimeSilence,
   })

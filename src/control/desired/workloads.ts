@@ -1,11 +1,12 @@
 import type { WorkloadObject } from '../../api/cluster-objects.ts'
-import { formatTime, PacedWork } from '../../base/clock.ts'
+import { PacedWork } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
-import type { ClockReading } from '../../decide/plan/clock-set.ts'
+import { clockStep, moveTime, showTime } from '../../decide/plan/clock-set.ts'
+import type { ClockReading, ClockStep } from '../../decide/plan/clock-set.ts'
 import {
   expandReplicas,
   isReplicaDocument,
@@ -92,6 +93,8 @@ interface Decision {
  */
 export class Workloads {
   readonly #env: WorkloadEnv
+  /** By which what is shown stands. */
+  #clocks: ClockReading
   readonly #targets = new WorkloadTargets()
   readonly #sources = new Map<SourceName, SourceWorkloads>()
   /** Undefined where there never was a Job. */
@@ -110,6 +113,7 @@ export class Workloads {
 
   constructor(env: WorkloadEnv) {
     this.#env = env
+    this.#clocks = this.#readClocks()
     this.#reviews = new PacedWork(env.clock, () => this.#tryToReview())
   }
 
@@ -272,6 +276,16 @@ export class Workloads {
     return document.object.kind === 'Job' ? this.#batch?.endOf(source, document) : undefined
   }
 
+  /** The wall clock may have been set, and the pods know it. */
+  reviewClock(): void {
+    const now = this.#readClocks()
+    const step = clockStep(this.#clocks, now)
+    if (step === undefined) return
+    this.#clocks = now
+    this.#show(step)
+    for (const source of this.#sources.keys()) this.#ask(source)
+  }
+
   /** A revision of this source was found healthy, or to have failed. */
   noteVerdict(source: SourceName): void {
     this.#ask(source)
@@ -342,10 +356,14 @@ export class Workloads {
     else this.#show()
   }
 
-  /** Shows the workloads of all sources, and the Jobs that CronJobs have started, as they are now. */
-  #show(): void {
+  /**
+   * Shows the workloads of all sources, and the Jobs that CronJobs have started, as they are now.
+   * @param step the wall clock was set since they were shown
+   */
+  #show(step?: ClockStep): void {
     const { shown, clock, logger } = this.#env
     const nowMs = clock.wallMs()
+    const clocks = { wallMs: nowMs, uptimeMs: nowMs - this.#clocks.wallMs + this.#clocks.uptimeMs }
     const kinds = {
       Deployment: { store: shown.deployments, objects: new Map<string, WorkloadObject>() },
       StatefulSet: { store: shown.statefulsets, objects: new Map<string, WorkloadObject>() },
@@ -378,12 +396,17 @@ export class Workloads {
         const workers = owned.get(keyOfObject(object)) ?? []
         const { job, cronJob, activeJobs } = this.#batch?.factsOf(source, object) ?? noBatch
         const before = kinds[object.kind].store.get(metadata.uid)?.metadata.creationTimestamp
-        // Of a workload from a file nothing is kept: it is as old as its oldest pod, at least.
-        const oldestMs = Math.min(nowMs, ...workers.map(({ state }) => state.record.acceptedAtMs))
+        const shownMs = before === undefined ? nowMs : Date.parse(before)
+        // Of a workload from a file nothing is kept: it is as old as its oldest pod, and as it was shown, at least.
+        const oldestMs = Math.min(
+          nowMs,
+          step === undefined ? shownMs : moveTime(shownMs, step),
+          ...workers.map(({ state }) => state.record.acceptedAtMs),
+        )
         const sinceMs = cronJob?.createdAtMs ?? job?.createdAtMs ?? oldestMs
         const shownObject = showWorkload(document, {
           metadata: {
-            creationTimestamp: before ?? formatTime(sinceMs),
+            creationTimestamp: showTime(sinceMs, clocks),
             ...metadata,
             ...(owner !== undefined && { ownerReferences: [owner] }),
           },

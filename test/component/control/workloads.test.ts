@@ -1133,6 +1133,39 @@ describe('a Job', () => {
       expect(statuses()).toMatchObject([{ conditions: [{}, { type: 'Failed', reason: 'DeadlineExceeded' }] }])
     })
 
+    it.each(['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob'] as const)(
+      'a %s from a file is as old as its pods, or its record, by the clock as it is now',
+      async (kind) => {
+        await rig.terminate()
+        rig.clock.boot(60_000)
+        await rig.terminate()
+        rig.clock.boot(60_000)
+        rig.clock.setWall(60_000)
+        await rig.start()
+        await rig.start()
+        const schedule = { schedule: '30 2 * * *', timeZone: 'Etc/UTC' }
+        const cron = { ...schedule, jobTemplate: { spec: { template: task('task') } } }
+        if (kind === 'Job') await give(job({}, 'stay'))
+        else if (kind === 'CronJob') await give(batch('CronJob', 'backup', cron))
+        else await give(workload(kind, kind === 'DaemonSet' ? {} : { replicas: 1 }))
+        const { deployments, statefulsets, daemonsets, jobs, cronjobs } = rig.shown
+        const stores = {
+          Deployment: deployments,
+          StatefulSet: statefulsets,
+          DaemonSet: daemonsets,
+          Job: jobs,
+          CronJob: cronjobs,
+        }
+        const created = () => stores[kind].list().map(({ metadata }) => metadata.creationTimestamp)
+        expect(created()).toEqual(['1970-01-01T00:01:00Z'])
+        rig.clock.setWall(Date.UTC(2026, 6, 1))
+        await rig.clock.advance(10_000)
+        expect(created()).toEqual(['2026-06-30T23:59:59Z'])
+        await rig.clock.advance(60_000)
+        expect(created()).toEqual(['2026-06-30T23:59:59Z'])
+      },
+    )
+
     it('stays as long as before once it has ended', async () => {
       await give(job({ ttlSecondsAfterFinished: 600 }))
       await rig.clock.advance(60_000)
