@@ -135,6 +135,8 @@ interface FailureObject {
   readonly reason: string
   readonly message: string
   readonly time: string
+  /** Why each workload that failed did, by `Kind/namespace/name`; left out where that is not known. */
+  readonly workloads?: Readonly<Record<string, string>> | undefined
   readonly containers: readonly {
     readonly pod: string
     readonly container: string

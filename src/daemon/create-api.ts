@@ -391,6 +391,7 @@ export function showUnit({ record, judged, state, message }: ShownUnit): UnitObj
           message: failure.message,
           time: formatTime(failure.atMs),
           containers: failure.containers,
+          workloads: failure.workloads,
         },
       })),
     },

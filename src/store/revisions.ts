@@ -251,9 +251,16 @@ function parseImages(value: Json | undefined): Pick<Revision, 'images'> {
 
 function parseFailure(value: Json | undefined): { readonly failure?: RevisionFailure } {
   if (!isJsonObject(value)) return {}
-  const { reason, message, atMs, containers, isHeld } = value
+  const { reason, message, atMs, containers, isHeld, workloads } = value
   return {
     failure: {
+      ...(isJsonObject(workloads) && {
+        workloads: Object.fromEntries(
+          Object.entries(workloads).filter(
+            (entry): entry is [string, string] => typeof entry[1] === 'string',
+          ),
+        ),
+      }),
       ...(isHeld === true && { isHeld }),
       reason: typeof reason === 'string' ? reason : 'Unknown',
       message: typeof message === 'string' ? message : '',

@@ -113,6 +113,7 @@ export class ApiRig {
   readonly namespaces = new KindRig(this.shown.namespaces)
   readonly nodes = new KindRig(this.shown.nodes)
   readonly deployments = new KindRig(this.shown.deployments)
+  readonly statefulsets = new KindRig(this.shown.statefulsets)
   readonly jobs = new KindRig(this.shown.jobs)
   readonly cronjobs = new KindRig(this.shown.cronjobs)
   readonly replicasets = new KindRig(this.shown.replicasets)
@@ -232,6 +233,7 @@ export class ApiRig {
         namespaces: this.namespaces.reader,
         nodes: this.nodes.reader,
         deployments: this.deployments.reader,
+        statefulsets: this.statefulsets.reader,
         jobs: this.jobs.reader,
         cronjobs: this.cronjobs.reader,
         replicasets: this.replicasets.reader,

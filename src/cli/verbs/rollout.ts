@@ -1,3 +1,4 @@
+import { lstat, stat } from 'node:fs/promises'
 import type { WorkloadObject, WorkloadRevisionObject } from '../../api/cluster-objects.ts'
 import type { ResourceList } from '../../api/resource.ts'
 import { formatAgeOf } from '../../api/served-kind.ts'
@@ -290,10 +291,11 @@ written over the API: \`podd get jobs\` shows it until it is deleted there.`,
 }
 
 async function waitForRollout(
-  { args, client, clock, signal, notify }: VerbContext,
+  context: VerbContext,
   target: WorkloadName,
   namespace: string,
 ): Promise<{ readonly kind: 'text'; readonly text: string }> {
+  const { args, client, clock, signal, notify } = context
   using late = startDeadline(clock, readTimeout(args, 600_000))
   const { kind, name } = target
   const done = { kind: 'text', text: `${kind.singular} "${name}" successfully rolled out\n` } as const
@@ -318,33 +320,75 @@ async function waitForRollout(
     throw new PoddError('WAIT_FAILED', `${kind.singular} ${name} has the updateStrategy OnDelete`, {
       hint: 'Each pod is replaced when it is deleted: podd delete pod NAME.',
     })
-  const unit = unitOf(first)
+  await untilRead(context, first)
+  let latest = await client.get<WorkloadObject>(pathOf(target, namespace), signal)
+  /** What is decided about a revision changes nothing in a StatefulSet or DaemonSet, nor in what runs after a rollback. */
   const check = async (): Promise<void> => {
-    if (unit !== undefined)
-      refuseFailed(await client.get<readonly UnitObject[]>('/podd/v1/units', signal), unit, target)
+    const units = await client.get<readonly UnitObject[]>('/podd/v1/units', signal)
+    refuseFailed(units, latest, target)
   }
   await check()
-  if (isDone(first)) return done
-  const until = AbortSignal.any([signal, late.signal])
+  if (isDone(latest)) return done
+  const over = new AbortController()
+  const until = AbortSignal.any([signal, late.signal, over.signal])
   const tooLate = (): PoddError =>
     new PoddError('WAIT_TIMEOUT', `timed out waiting for ${kind.singular} ${name}: ${told ?? ''}`, {
       hint: `\`podd get pods -n ${namespace}\` shows its pods.`,
     })
-  try {
+  const watch = async (): Promise<typeof done> => {
     const list = listPath(kind.resource, namespace, kind.root)
-    const since = first.metadata.resourceVersion ?? ''
+    const since = latest.metadata.resourceVersion ?? ''
     for await (const { type, object } of client.changes<WorkloadObject>(list, since, until)) {
       if (object.metadata.name !== name) continue
       if (type === 'DELETED') throw new PoddError('WAIT_FAILED', `${kind.singular} ${name} was deleted`)
+      latest = object
       await check()
       if (isDone(object)) return done
     }
+    signal.throwIfAborted()
+    throw tooLate()
+  }
+  const checkAtTimes = async (): Promise<never> => {
+    for (;;) {
+      await clock.sleep(checkMs, until)
+      await check()
+    }
+  }
+  try {
+    return await Promise.race([watch(), checkAtTimes()])
   } catch (error) {
     if (late.signal.aborted && !signal.aborted) throw tooLate()
     throw error
+  } finally {
+    over.abort()
   }
-  signal.throwIfAborted()
-  throw tooLate()
+}
+
+/** How often it is checked whether the newest revision has failed. */
+const checkMs = 2000
+/** How long the daemon may take to read a file that was written just now, and how often it is checked meanwhile. */
+const readMs = 3000
+const lookMs = 200
+
+/** Until the daemon has read the workload's file, where that was written just now: what it shows may be of the file before. */
+async function untilRead(
+  { client, clock, signal }: VerbContext,
+  { metadata: { annotations = {} } }: WorkloadObject,
+): Promise<void> {
+  const { 'podd.dev/source': source = '', 'podd.dev/path': path } = annotations
+  if (!source.startsWith('file') || path === undefined) return
+  const nowMs = clock.wallMs()
+  // The time of the change of the inode: that of the content may be an earlier one's (`cp -p`). Both of a link and its target.
+  const times = await Promise.all([lstat(path), stat(path)]).catch(() => [])
+  const leftMs = Math.max(0, ...times.map(({ ctimeMs }) => ctimeMs)) + readMs - nowMs
+  if (leftMs <= 0) return
+  const untilMs = clock.monotonicMs() + Math.min(leftMs, readMs)
+  const offered = async (): Promise<number | undefined> => {
+    const units = await client.get<readonly UnitObject[]>('/podd/v1/units', signal)
+    return units.find(({ metadata }) => metadata.name === path)?.status.offered
+  }
+  const before = await offered()
+  while (clock.monotonicMs() < untilMs && (await offered()) === before) await clock.sleep(lookMs, signal)
 }
 
 /** The file or URL that gives it; undefined of what was written over the API. */
@@ -354,18 +398,25 @@ function unitOf({ metadata: { annotations = {} } }: WorkloadObject): string | un
 }
 
 /**
- * Throws PoddError WAIT_FAILED where the newest revision of a file or URL has failed: of one that was rolled back, the
- * workload is that of an earlier one, whose pods may all be there.
+ * Throws PoddError WAIT_FAILED where the newest revision of its unit has failed, with this workload: the others of its file
+ * may be all right. Of one that was rolled back, the workload is that of an earlier revision, whose pods may all be there.
  */
 function refuseFailed(
   units: readonly UnitObject[],
-  name: string,
-  { kind, name: workload }: WorkloadName,
+  workload: WorkloadObject,
+  { kind, name: workloadName }: WorkloadName,
 ): void {
+  const key = `${workload.kind}/${workload.metadata.namespace}/${workload.metadata.name}`
+  const name = unitOf(workload) ?? `api:${key}`
   const unit = units.find(({ metadata }) => metadata.name === name)
-  const { state, message = 'it did not become healthy' } = unit?.status ?? {}
+  if (unit === undefined) return
+  const { state, active, revisions, message = 'it did not become healthy' } = unit.status
   if (state !== 'Failed' && state !== 'RolledBack') return
-  throw new PoddError('WAIT_FAILED', `the rollout of ${kind.singular} "${workload}" has failed: ${message}`, {
+  const workloads = revisions.find(({ number }) => number === active)?.failure?.workloads
+  const isOwn = workloads === undefined || Object.hasOwn(workloads, key)
+  if (state === 'Failed' && (!isOwn || explainRest(workload) === undefined)) return
+  const why = state === 'Failed' ? (workloads?.[key] ?? message) : message
+  throw new PoddError('WAIT_FAILED', `the rollout of ${kind.singular} "${workloadName}" has failed: ${why}`, {
     hint: `\`podd history ${name}\` shows how its containers ended.`,
   })
 }

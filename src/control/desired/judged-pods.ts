@@ -196,6 +196,7 @@ export async function describeFailures(
   env: Pick<PodEnv, 'statuses' | 'clock' | 'logs'>,
   desired: DesiredPods,
   failures: readonly PodFailure[],
+  judged: readonly ChangedPod[] | undefined,
 ): Promise<RevisionFailure | undefined> {
   const [first] = failures
   if (first === undefined) return undefined
@@ -207,7 +208,24 @@ export async function describeFailures(
     message: `${first.message}${others}`,
     atMs: env.clock.wallMs(),
     containers,
+    workloads: failedWorkloads(failures, judged),
   }
+}
+
+/** The workloads among those whose pods failed, each with why its first one did. */
+export function failedWorkloads(
+  failures: readonly PodFailure[],
+  judged: readonly ChangedPod[] = [],
+): Readonly<Record<string, string>> {
+  const documents = new Map(judged.map(({ key, document }) => [key, document]))
+  const found = new Map<string, string>()
+  for (const { pod, message } of failures) {
+    const { owner, pod: of } = documents.get(pod) ?? {}
+    if (owner === undefined || of === undefined) continue
+    const key = `${owner.kind}/${of.metadata.namespace}/${owner.name}`
+    if (!found.has(key)) found.set(key, message)
+  }
+  return Object.fromEntries(found)
 }
 
 /** What takes long is left out. */

@@ -14,6 +14,7 @@ import {
   noteFailed,
   noteHealthy,
   noteHeld,
+  noteMoreFailed,
   revisionOf,
 } from '../../decide/updates/unit-revisions.ts'
 import type { RevisionFailure, UnitRecord } from '../../decide/updates/unit-revisions.ts'
@@ -24,7 +25,7 @@ import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, SourceName } from '../../pod/values/ids.ts'
 import type { PodEnv } from '../pod/env.ts'
 import type { DesiredPods } from './desired-pods.ts'
-import { describeChanged, describeFailures, listRanImages, seePod } from './judged-pods.ts'
+import { describeChanged, describeFailures, failedWorkloads, listRanImages, seePod } from './judged-pods.ts'
 import type { ChangedPod } from './judged-pods.ts'
 import { activeOf, firstRetryMs, longestRetryMs, setRecord } from './units.ts'
 import type { Unit, Units } from './units.ts'
@@ -284,7 +285,7 @@ export class UnitVerdicts {
       mayGoBack: this.#mayGoBack(unit, verdict.failures),
       isWhole: this.podsOf(activeOf(unit)).length === judged.length,
     })
-    if (step === 'wait') return
+    if (step === 'wait') return this.#noteMore(unit, verdict.failures)
     if (step === 'hold')
       return void this.#hold(unit, verdict.failures, verdict.kind === 'held' && verdict.rest === 'may-count')
     if (step === 'fail' || unit.retryAtMs <= nowMs) return void this.#fail(unit, verdict.failures)
@@ -329,7 +330,7 @@ export class UnitVerdicts {
     const isCurrent = (): boolean => unit.changes === changes && !this.#units.hasStopped
     unit.isActing = true
     try {
-      const failure = await describeFailures(this.#env, this.#desired, failures)
+      const failure = await describeFailures(this.#env, this.#desired, failures, unit.judged)
       if (failure === undefined) return
       const fallback = fallbackOf(record)
       const documents = fallback && (await this.#units.contentOf(unit, record, fallback.number))
@@ -380,7 +381,7 @@ export class UnitVerdicts {
     unit.isActing = true
     try {
       const isKnown = revisionOf(record, record.active)?.verdict === 'failed'
-      const failure = await describeFailures(this.#env, this.#desired, failures)
+      const failure = await describeFailures(this.#env, this.#desired, failures, unit.judged)
       if (failure === undefined || unit.changes !== changes || this.#units.hasStopped) return
       const next = noteHeld(
         record,
@@ -406,6 +407,18 @@ export class UnitVerdicts {
       unit.isActing = false
       this.wake(unit)
     }
+  }
+
+  /** It had failed before by other pods, and stays. */
+  #noteMore(unit: Unit, failures: readonly PodFailure[]): void {
+    const next = noteMoreFailed(unit.record, failedWorkloads(failures, unit.judged))
+    if (next === unit.record) return
+    setRecord(unit, next)
+    if (next.base !== undefined) {
+      unit.isUnsaved = true
+      this.#units.saveSoon()
+    }
+    this.#workloads.noteVerdict(next.source)
   }
 
   #tellLate(failures: readonly PodFailure[]): void {

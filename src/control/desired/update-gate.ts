@@ -15,6 +15,7 @@ import { fallbackOf, resumeOnRequest, revisionOf, rollBackTo } from '../../decid
 import type { KeptRevision, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import type { ObjectDocument, PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { keyOfObject } from '../../pod/objects/local-object.ts'
 import { upToDateCondition } from '../../pod/state/status.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
@@ -144,12 +145,14 @@ export class UpdateGate {
     return { imageId: ran?.id }
   }
 
-  /** Why the revision in effect of the unit that gives this document failed; undefined where it did not. */
+  /** Why this document failed in the revision in effect of the unit that gives it; undefined where it did not. */
   failureOf(source: SourceName, document: ObjectDocument): string | undefined {
     const unit = unitOf({ source }, document)
     const record = unit === undefined ? undefined : this.#units.find({ source, unit })?.record
     const revision = record && revisionOf(record, record.active)
-    return revision?.verdict === 'failed' ? revision.failure?.message : undefined
+    if (revision?.verdict !== 'failed') return undefined
+    const { message, workloads } = revision.failure ?? {}
+    return workloads === undefined ? message : workloads[keyOfObject(document.object)]
   }
 
   /** Something about pods changed of which their statuses don't tell. */

@@ -54,7 +54,7 @@ interface WorkloadEnv {
   readonly batch: { readonly file: SmallFile; readonly report: StateReport }
   /** What the API shows of them. */
   readonly shown: Pick<ShownResources, 'deployments' | 'statefulsets' | 'daemonsets' | 'jobs' | 'cronjobs'>
-  /** Why the revision in effect that has this document failed; undefined where it did not. */
+  /** Why this document failed in the revision in effect that has it; undefined where it did not. */
   readonly failureOf: (source: SourceName, document: ObjectDocument) => string | undefined
   /** Workloads of this source are to have other pods than before. */
   readonly onChange: (source: SourceName) => void

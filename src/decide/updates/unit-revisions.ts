@@ -29,6 +29,11 @@ export interface RevisionFailure {
   /** Wall milliseconds. */
   readonly atMs: number
   readonly containers: readonly ContainerEvidence[]
+  /**
+   * Why each workload whose pods failed did, by `Kind/namespace/name`: others of the unit may be all right. Absent where that is
+   * not known: podd crashed, or one of an older version wrote it.
+   */
+  readonly workloads?: Readonly<Record<string, string>> | undefined
   /** Pods of it have not come into effect: nothing is known against what they would run, so that nothing is undone for it. */
   readonly isHeld?: boolean | undefined
 }
@@ -333,6 +338,19 @@ export function noteHeld(
     ...(mayCount && { images }),
   })
   return mayCount ? { ...held, base: record.active } : held
+}
+
+/** More workloads of the active revision failed, which had failed by others before. Gives the same record where that is known. */
+export function noteMoreFailed(
+  record: UnitRecord,
+  workloads: NonNullable<RevisionFailure['workloads']>,
+): UnitRecord {
+  const { verdict, failure } = revisionOf(record, record.active) ?? {}
+  const known = failure?.workloads
+  if (verdict !== 'failed' || failure === undefined || known === undefined) return record
+  if (Object.keys(workloads).every((key) => Object.hasOwn(known, key))) return record
+  const more = { ...failure, workloads: { ...workloads, ...known } }
+  return withVerdict(record, record.active, { verdict, failure: more })
 }
 
 function withVerdict(

@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { WorkloadObject, WorkloadRevisionObject } from '../../../src/api/cluster-objects.ts'
+import type { UnitObject } from '../../../src/api/sources.ts'
 import { formatTime } from '../../../src/base/clock.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli } from '../../support/cli-rig.ts'
@@ -60,27 +63,118 @@ describe('podd rollout status', () => {
     })
   })
 
+  const isAll = { replicas: 2, updatedReplicas: 2, availableReplicas: 2 }
+  const isPart = { ...isAll, availableReplicas: 1 }
+  const unit = (
+    name: string,
+    status: Partial<UnitObject['status']> & Pick<UnitObject['status'], 'state'>,
+  ) => ({
+    apiVersion: 'podd.dev/v1' as const,
+    kind: 'Unit' as const,
+    metadata: { name },
+    spec: { source: name.startsWith('api:') ? 'api' : 'file' },
+    status: { active: 1, offered: 1, progressing: [], revisions: [], ...status },
+  })
+  const fromFile = (status: WorkloadObject['status'], path: string): WorkloadObject => {
+    const { metadata, ...rest } = deployment(status)
+    const annotations = { 'podd.dev/source': 'file', 'podd.dev/path': path }
+    return { ...rest, metadata: { ...metadata, annotations } }
+  }
+  const rolledBack = {
+    state: 'RolledBack',
+    active: 1,
+    offered: 2,
+    message: 'revision 2 failed, and revision 1 counts again',
+  } as const
+  const failed = (workloads: Readonly<Record<string, string>> | undefined) => ({
+    state: 'Failed' as const,
+    message: 'revision 1 failed, and none is kept to go back to: pod default/other-0 has crashed 3 times',
+    revisions: [
+      {
+        number: 1,
+        hash: 'a',
+        time: '2026-01-01T00:00:00Z',
+        verdict: 'Failed' as const,
+        pods: 3,
+        failure: {
+          reason: 'CrashLoopBackOff',
+          message: '',
+          time: '2026-01-01T00:00:00Z',
+          containers: [],
+          workloads,
+        },
+      },
+    ],
+  })
+
   it('fails where the newest of its file was rolled back, though all pods of the one before are there', async () => {
-    const counts = { replicas: 2, updatedReplicas: 2, availableReplicas: 2 }
-    const { metadata, ...rest } = deployment(counts)
-    const name = '/manifests/web.yaml'
-    const annotations = { 'podd.dev/source': 'file', 'podd.dev/path': name }
-    rig.deployments.put({ ...rest, metadata: { ...metadata, annotations } })
-    const message = 'revision 2 failed, and revision 1 counts again'
-    const status = {
-      state: 'RolledBack',
-      active: 1,
-      offered: 2,
-      progressing: [],
-      revisions: [],
-      message,
-    } as const
-    rig.units = [
-      { apiVersion: 'podd.dev/v1', kind: 'Unit', metadata: { name }, spec: { source: 'file' }, status },
-    ]
+    rig.deployments.put(fromFile(isAll, '/manifests/web.yaml'))
+    rig.units = [unit('/manifests/web.yaml', rolledBack)]
     expect(await podd('rollout status deploy/web')).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining(message),
+      stderr: expect.stringContaining(rolledBack.message),
+    })
+  })
+
+  it('does not take a failure from before for one of a file that was written just now', async () => {
+    const path = join(rig.directory, 'web.yaml')
+    await writeFile(path, '')
+    rig.deployments.put(fromFile(isAll, path))
+    rig.units = [unit(path, rolledBack)]
+    const waiting = podd('rollout status deploy/web')
+    const early = new Promise((resolve) => setTimeout(() => resolve('waits'), 300))
+    expect(await Promise.race([waiting, early])).toBe('waits')
+    rig.units = [unit(path, { state: 'Progressing', active: 3, offered: 3 })]
+    expect(await waiting).toMatchObject({ exitCode: 0 })
+  })
+
+  it('tells of the failure of a file that was written just now and is the same as before', async () => {
+    const path = join(rig.directory, 'web.yaml')
+    await writeFile(path, '')
+    rig.deployments.put(fromFile(isAll, path))
+    rig.units = [unit(path, rolledBack)]
+    expect(await podd('rollout status deploy/web')).toMatchObject({ exitCode: 1 })
+  })
+
+  it('does not fail by another workload of its file, but by its own', async () => {
+    const path = '/manifests/web.yaml'
+    rig.deployments.put(fromFile(isPart, path))
+    rig.units = [
+      unit(path, failed({ 'Deployment/default/other': 'pod default/other-0 has crashed 3 times' })),
+    ]
+    const waiting = podd('rollout status deploy/web')
+    await expect.poll(() => rig.deployments.subscriptions).toBe(1)
+    rig.units = [unit(path, failed({ 'Deployment/default/web': 'pod default/web-1 has crashed 3 times' }))]
+    expect(await waiting).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('has failed: pod default/web-1 has crashed 3 times'),
+    })
+  })
+
+  it.each([
+    ['by another', { 'Deployment/default/other': 'x' }],
+    ['by what podd of an older version does not name', undefined],
+  ])('ends where its file has failed %s while all its pods are there', async (_what, workloads) => {
+    const path = '/manifests/web.yaml'
+    rig.deployments.put(fromFile(isAll, path))
+    rig.units = [unit(path, failed(workloads))]
+    expect(await podd('rollout status deploy/web')).toMatchObject({ exitCode: 0 })
+  })
+
+  it('fails once the template of a StatefulSet of the API has failed, though that is not seen in its status', async () => {
+    const { metadata, ...rest } = deployment(isPart)
+    const annotations = { 'podd.dev/source': 'api' }
+    rig.statefulsets.put({ ...rest, kind: 'StatefulSet', metadata: { ...metadata, annotations } })
+    const name = 'api:StatefulSet/default/web'
+    rig.units = [unit(name, { state: 'Progressing' })]
+    const waiting = podd('rollout status sts/web')
+    await expect.poll(() => rig.statefulsets.subscriptions).toBe(1)
+    rig.units = [unit(name, failed({ 'StatefulSet/default/web': 'pod default/web-1 has crashed 3 times' }))]
+    expect(await waiting).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(
+        'the rollout of statefulset "web" has failed: pod default/web-1 has crashed',
+      ),
     })
   })
 

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { columnsFor } from '../../../src/api/served-kind.ts'
 import { findKind } from '../../../src/api/served-kinds.ts'
+import { objectsAt } from '../../../src/base/json.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
@@ -28,11 +29,16 @@ function template(command: readonly string[], more: JsonObject = {}): JsonObject
   }
 }
 
-function workload(kind: string, spec: JsonObject, pod: JsonObject = template(good)): ObjectDocument {
+function workload(
+  kind: string,
+  spec: JsonObject,
+  pod: JsonObject = template(good),
+  name = 'web',
+): ObjectDocument {
   const manifest: JsonObject = {
     apiVersion: 'apps/v1',
     kind,
-    metadata: { name: 'web', namespace: 'default' },
+    metadata: { name, namespace: 'default' },
     spec: { selector: { matchLabels: labels }, template: pod, ...spec },
   }
   return { object: objectFromManifest(manifest), manifest, place: { path: '/file/web.yaml' } }
@@ -246,6 +252,52 @@ describe('a Deployment', () => {
     await give(workload('Deployment', { replicas: 2 }, template([...good, '-v'])))
     await rig.clock.advance(20_000)
     expect(commands()).toEqual({ [first]: 'httpd -v', [second]: 'httpd -v' })
+  })
+})
+
+describe('a Deployment whose file has another one that fails, and nothing to go back to', () => {
+  const progress = (name: string) => {
+    const found = rig.shown.deployments.list().find(({ metadata }) => metadata.name === name)
+    return objectsAt(found?.status ?? {}, 'conditions').find(({ type }) => type === 'Progressing')
+  }
+  const named = (name: string, command: readonly string[]): ObjectDocument =>
+    workload('Deployment', { replicas: 1 }, template(command), name)
+
+  it('has not failed with that, also while its pod is not ready for a moment', async () => {
+    await give(named('bad', ['httpdd']), named('web', good))
+    await rig.clock.advance(60_000)
+    expect(progress('bad')).toMatchObject({
+      reason: 'ProgressDeadlineExceeded',
+      message: expect.stringContaining('default/bad-0'),
+    })
+    expect(progress('web')).toMatchObject({ reason: 'NewReplicaSetAvailable' })
+    // After the second exit it waits for some seconds before it is started again.
+    for (let exits = 0; exits < 2; exits += 1) {
+      const main = rig.fake
+        .containersNamed('main')
+        .findLast(({ sandbox }) => sandbox.config.metadata?.name === 'web-0')
+      if (main === undefined) throw new Error('it runs nothing')
+      rig.fake.world.exit(main, 1)
+      await rig.clock.advance(500)
+    }
+    expect(progress('web')).toMatchObject({ status: 'True', reason: 'ReplicaSetUpdated' })
+  })
+
+  it('has failed once its own pods have, with the reason of its own', async () => {
+    rig.fake.script('main', ({ config }) =>
+      config.command[0] === 'httpdd'
+        ? { kind: 'exits', exitCode: 127, afterMs: 100 }
+        : { kind: 'exits', exitCode: 1, afterMs: 3000 },
+    )
+    await give(named('bad', ['httpdd']), named('web', good))
+    await rig.clock.advance(15_000)
+    expect(progress('bad')).toMatchObject({ reason: 'ProgressDeadlineExceeded' })
+    expect(progress('web')).not.toMatchObject({ reason: 'ProgressDeadlineExceeded' })
+    await rig.clock.advance(60_000)
+    expect(progress('web')).toMatchObject({
+      reason: 'ProgressDeadlineExceeded',
+      message: expect.stringContaining('default/web-0'),
+    })
   })
 })
 
