@@ -139,7 +139,7 @@ that they go forward and back together; with --prune, what the name had before a
       ),
     )
     const jobs = documents.flatMap((document) =>
-      isObjectDocument(document) ? (awaitedJob(document, applied) ?? []) : [],
+      isObjectDocument(document) ? (awaitedJob(document, applied, changed.size > 0) ?? []) : [],
     )
     for (const { name, hasFailedBefore } of jobs)
       if (hasFailedBefore)
@@ -267,15 +267,22 @@ interface AwaitedJob {
   readonly hasFailedBefore: boolean
 }
 
-/** @param applied before the write */
-function awaitedJob(document: ObjectDocument, applied: AppliedReply): AwaitedJob | undefined {
+/**
+ * @param applied before the write
+ * @param isChange whether anything is written: one that failed is what an apply is about that changes nothing
+ */
+function awaitedJob(
+  document: ObjectDocument,
+  applied: AppliedReply,
+  isChange: boolean,
+): AwaitedJob | undefined {
   const { object } = document
   if (object.kind !== 'Job') return undefined
   const { name, namespace } = object.metadata
   const key = documentKey(document)
   const hash = digestText(canonicalJson(document.manifest))
   const known = applied.objects.find((each) => each.key === key && each.hash === hash)
-  const hasFailedBefore = known?.end?.type === 'Failed'
+  const hasFailedBefore = isChange && known?.end?.type === 'Failed'
   return { key, name, namespace, hash, isSuspended: object.spec.suspend, hasFailedBefore }
 }
 

@@ -7,7 +7,7 @@ import { findKind } from '../../api/served-kinds.ts'
 import type { RollbackReply, UnitObject } from '../../api/sources.ts'
 import { formatTime, startDeadline } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
-import { canonicalJson, objectAt, objectsAt, textAt } from '../../base/json.ts'
+import { canonicalJson, objectAt, objectsAt, sameData, textAt } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { listPath, namespaceFlag, readNamespace, withQuery } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
@@ -320,7 +320,7 @@ async function waitForRollout(
     throw new PoddError('WAIT_FAILED', `${kind.singular} ${name} has the updateStrategy OnDelete`, {
       hint: 'Each pod is replaced when it is deleted: podd delete pod NAME.',
     })
-  await untilRead(context, first)
+  await untilRead(context, first, pathOf(target, namespace))
   let latest = await client.get<WorkloadObject>(pathOf(target, namespace), signal)
   /** What is decided about a revision changes nothing in a StatefulSet or DaemonSet, nor in what runs after a rollback. */
   const check = async (): Promise<void> => {
@@ -373,7 +373,8 @@ const lookMs = 200
 /** Until the daemon has read the workload's file, where that was written just now: what it shows may be of the file before. */
 async function untilRead(
   { client, clock, signal }: VerbContext,
-  { metadata: { annotations = {} } }: WorkloadObject,
+  { metadata: { annotations = {} }, spec }: WorkloadObject,
+  shownAt: string,
 ): Promise<void> {
   const { 'podd.dev/source': source = '', 'podd.dev/path': path } = annotations
   if (!source.startsWith('file') || path === undefined) return
@@ -388,7 +389,10 @@ async function untilRead(
     return units.find(({ metadata }) => metadata.name === path)?.status.offered
   }
   const before = await offered()
-  while (clock.monotonicMs() < untilMs && (await offered()) === before) await clock.sleep(lookMs, signal)
+  // A revision is offered before its workloads are shown; this one may be the same in it.
+  const isRead = async (): Promise<boolean> =>
+    (await offered()) !== before && !sameData((await client.get<WorkloadObject>(shownAt, signal)).spec, spec)
+  while (clock.monotonicMs() < untilMs && !(await isRead())) await clock.sleep(lookMs, signal)
 }
 
 /** The file or URL that gives it; undefined of what was written over the API. */
@@ -414,7 +418,8 @@ function refuseFailed(
   if (state !== 'Failed' && state !== 'RolledBack') return
   const workloads = revisions.find(({ number }) => number === active)?.failure?.workloads
   const isOwn = workloads === undefined || Object.hasOwn(workloads, key)
-  if (state === 'Failed' && (!isOwn || explainRest(workload) === undefined)) return
+  const isUnknown = workloads === undefined
+  if (state === 'Failed' && (!isOwn || (isUnknown && explainRest(workload) === undefined))) return
   const why = state === 'Failed' ? (workloads?.[key] ?? message) : message
   throw new PoddError('WAIT_FAILED', `the rollout of ${kind.singular} "${workloadName}" has failed: ${why}`, {
     hint: `\`podd history ${name}\` shows how its containers ended.`,

@@ -1,4 +1,4 @@
-import { lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AppliedObjectEntry, UnitObject } from '../../../src/api/sources.ts'
@@ -633,6 +633,16 @@ describe('podd apply', () => {
       expect(await podd('apply', '--wait', '-f', path)).toMatchObject({
         exitCode: 0,
         stderr: expect.stringContaining('job copy failed before this apply, and is not run again'),
+      })
+    })
+
+    it('fails by one that failed before where nothing is changed', async () => {
+      await has(copy, { type: 'Failed', reason: 'BackoffLimitExceeded', message: 'all said' })
+      const path = await put('copy.yaml', copy)
+      await copyFile(path, join(manifests, 'copy.yaml'))
+      expect(await podd('apply', '--wait', '-f', path)).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining('job copy has failed: BackoffLimitExceeded: all said'),
       })
     })
   })
