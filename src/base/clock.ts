@@ -20,6 +20,16 @@ export interface Clock {
   sleep(delayMs: number, signal?: AbortSignal): Promise<void>
 }
 
+/** The wall clock and the one that counts from the host's boot, read together: the second tells when the first was set. */
+export interface ClockReading {
+  readonly wallMs: number
+  readonly uptimeMs: number
+}
+
+export function readClocks(clock: Pick<Clock, 'wallMs' | 'uptimeMs'>): ClockReading {
+  return { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
+}
+
 /** setTimeout fires at once beyond this, about 24.8 days. */
 const longestTimerMs = 2 ** 31 - 1
 

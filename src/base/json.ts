@@ -102,3 +102,10 @@ export function entriesOf(object: JsonObject | undefined, separator: string): re
     .map(([key, value]) => `${key}${separator}${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .sort()
 }
+
+export function mapValues<Value>(
+  values: Readonly<Record<string, Value>>,
+  change: (value: Value) => Value,
+): Record<string, Value> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, change(value)]))
+}

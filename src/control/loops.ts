@@ -1,5 +1,5 @@
 import type { PodObject } from '../api/resource.ts'
-import { SharedTurns, TurnPace } from '../base/clock.ts'
+import { readClocks, SharedTurns, TurnPace } from '../base/clock.ts'
 import type { Timer } from '../base/clock.ts'
 import { Changes } from '../base/waits.ts'
 import type { PoddConfig } from '../config/options.ts'
@@ -134,7 +134,7 @@ export function createLoops(system: SystemEnv) {
     onGap: (message) => observer.reportGone(knowledge.runtimeProblem ?? message),
     onClockSet: () => {
       events.reviewTimes()
-      const now = { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
+      const now = readClocks(clock)
       for (const worker of workers.all()) worker.reviewClock(now)
       if (!state.isListed) awaited.reviewClock()
       workloads.reviewClock()

@@ -1,5 +1,5 @@
 import type { AppliedObjectEntry, AppliedPodEntry, AppliedReply } from '../api/sources.ts'
-import { sleepUnlessAborted } from '../base/clock.ts'
+import { readClocks, sleepUnlessAborted } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import { canonicalJson } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
@@ -161,8 +161,11 @@ export class PodSystem {
     const record = newPodRecord({ uid, document, source, nowMs, createdAtMs: undefined })
     const qosClass = computeQosClass(document.pod.spec)
     const status = last ?? ({ phase: 'Pending', conditions: [], qosClass } as const)
-    const reading = { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
-    const object = toPodObject(document.pod, record, { status, nodeName: host.hostName, clock: reading })
+    const object = toPodObject(document.pod, record, {
+      status,
+      nodeName: host.hostName,
+      clock: readClocks(clock),
+    })
     this.statuses.publishProvisional(uid, object)
   }
 

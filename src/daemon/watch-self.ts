@@ -8,6 +8,7 @@ import type { NodeJob } from '../control/node/node-jobs.ts'
 import { countRestarts, judgeCollection, judgeHealth, judgeMemory } from '../decide/node/judge-health.ts'
 import type { HealthCheck } from '../decide/node/judge-health.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
+import { fingerprintOf } from '../sources/read-manifest-file.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 
 /** None where V8 runs without `--expose-gc`. */
@@ -137,7 +138,7 @@ export function selfCheckJob({ checks, watchdog, memory, events, clock, logger }
 
 /** The program on the disk, without its parts: it names them by what is in them. */
 interface Program {
-  /** Changes with the file. */
+  /** Its fingerprint. */
   readonly stamp: string
   readonly text: string
 }
@@ -145,8 +146,7 @@ interface Program {
 /** Undefined where it can't be read. */
 function readProgram(path: string, known?: Program): Program | undefined {
   try {
-    const { ino, size, mtimeNs } = statSync(path, { bigint: true })
-    const stamp = `${ino} ${size} ${mtimeNs}`
+    const stamp = fingerprintOf(statSync(path, { bigint: true }))
     return known?.stamp === stamp ? known : { stamp, text: readFileSync(path, 'utf8') }
   } catch {
     // It is being replaced, or was removed: the next look tells.

@@ -368,7 +368,7 @@ async function waitForRollout(
 const checkMs = 2000
 /** How long the daemon may take to read a file that was written just now, and how often it is checked meanwhile. */
 const readMs = 3000
-const lookMs = 200
+const pollMs = 200
 
 /** Until the daemon has read the workload's file, where that was written just now: what it shows may be of the file before. */
 async function untilRead(
@@ -392,7 +392,7 @@ async function untilRead(
   // A revision is offered before its workloads are shown; this one may be the same in it.
   const isRead = async (): Promise<boolean> =>
     (await offered()) !== before && !sameData((await client.get<WorkloadObject>(shownAt, signal)).spec, spec)
-  while (clock.monotonicMs() < untilMs && !(await isRead())) await clock.sleep(lookMs, signal)
+  while (clock.monotonicMs() < untilMs && !(await isRead())) await clock.sleep(pollMs, signal)
 }
 
 /** The file or URL that gives it; undefined of what was written over the API. */
@@ -417,9 +417,8 @@ function refuseFailed(
   const { state, active, revisions, message = 'it did not become healthy' } = unit.status
   if (state !== 'Failed' && state !== 'RolledBack') return
   const workloads = revisions.find(({ number }) => number === active)?.failure?.workloads
-  const isOwn = workloads === undefined || Object.hasOwn(workloads, key)
-  const isUnknown = workloads === undefined
-  if (state === 'Failed' && (!isOwn || (isUnknown && explainRest(workload) === undefined))) return
+  const isOwn = workloads === undefined ? explainRest(workload) !== undefined : Object.hasOwn(workloads, key)
+  if (state === 'Failed' && !isOwn) return
   const why = state === 'Failed' ? (workloads?.[key] ?? message) : message
   throw new PoddError('WAIT_FAILED', `the rollout of ${kind.singular} "${workloadName}" has failed: ${why}`, {
     hint: `\`podd history ${name}\` shows how its containers ended.`,

@@ -1,6 +1,7 @@
+import { readClocks } from '../../base/clock.ts'
+import type { ClockReading } from '../../base/clock.ts'
 import { newUuid } from '../../base/random.ts'
 import { clockStep, moveTime } from '../../decide/plan/clock-set.ts'
-import type { ClockReading } from '../../decide/plan/clock-set.ts'
 import { awaitRuntime } from '../../decide/plan/progress.ts'
 import { deriveStatus } from '../../decide/status/derive-status.ts'
 import { newPodRecord } from '../../decide/sources/new-pod-record.ts'
@@ -40,7 +41,7 @@ export class AwaitedPods {
   constructor(env: PodEnv, adopted: PodWorkers) {
     this.#env = env
     this.#adopted = adopted
-    this.#clocks = this.#readClocks()
+    this.#clocks = readClocks(this.#env.clock)
     this.#sinceMs = this.#clocks.wallMs
   }
 
@@ -77,7 +78,7 @@ export class AwaitedPods {
   }
 
   #moveTimes(): boolean {
-    const now = this.#readClocks()
+    const now = readClocks(this.#env.clock)
     const step = clockStep(this.#clocks, now)
     if (step === undefined) return false
     this.#clocks = now
@@ -88,11 +89,6 @@ export class AwaitedPods {
         record: { ...record, acceptedAtMs: moveTime(record.acceptedAtMs, step) },
       })
     return true
-  }
-
-  #readClocks(): ClockReading {
-    const { clock } = this.#env
-    return { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
   }
 
   show(wanted: ReadonlyMap<PodKey, WantedPod>): void {
@@ -161,7 +157,7 @@ export class AwaitedPods {
     const { uid, namespace, name } = record
     const blocked = { reason: 'RuntimeNotReady', message: this.#problem ?? notAskedYet }
     const observed = { uid, namespace, name, sandboxes: [], containers: [] }
-    const clock = this.#readClocks()
+    const clock = readClocks(this.#env.clock)
     const { status } = deriveStatus({
       pod,
       record,

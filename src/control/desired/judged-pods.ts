@@ -7,6 +7,7 @@ import { podGeneration } from '../../decide/status/derive-status.ts'
 import { changedContainers, countCrashes, explainUnready } from '../../decide/updates/health-gate.ts'
 import type { HeldBy, PodFailure, PodSight } from '../../decide/updates/health-gate.ts'
 import type { ContainerEvidence, RanImage, RevisionFailure } from '../../decide/updates/unit-revisions.ts'
+import { keyOfOwner } from '../../pod/objects/document.ts'
 import type { PodDocument } from '../../pod/objects/document.ts'
 import { allContainers } from '../../pod/schema/pod-resources.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
@@ -222,7 +223,7 @@ export function failedWorkloads(
   for (const { pod, message } of failures) {
     const { owner, pod: of } = documents.get(pod) ?? {}
     if (owner === undefined || of === undefined) continue
-    const key = `${owner.kind}/${of.metadata.namespace}/${owner.name}`
+    const key = keyOfOwner(owner, of.metadata.namespace)
     if (!found.has(key)) found.set(key, message)
   }
   return Object.fromEntries(found)

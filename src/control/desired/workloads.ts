@@ -1,12 +1,12 @@
 import type { WorkloadObject } from '../../api/cluster-objects.ts'
-import { PacedWork } from '../../base/clock.ts'
-import type { Clock, Timer } from '../../base/clock.ts'
+import { PacedWork, readClocks } from '../../base/clock.ts'
+import type { Clock, ClockReading, Timer } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import { clockStep, moveTime, showTime } from '../../decide/plan/clock-set.ts'
-import type { ClockReading, ClockStep } from '../../decide/plan/clock-set.ts'
+import type { ClockStep } from '../../decide/plan/clock-set.ts'
 import {
   expandReplicas,
   isReplicaDocument,
@@ -18,6 +18,7 @@ import {
 import type { Expansion, WorkloadPod } from '../../decide/workloads/replica-pods.ts'
 import type { JobEnd, JobPod } from '../../decide/workloads/run-job.ts'
 import { showWorkload } from '../../decide/workloads/workload-status.ts'
+import { keyOfOwner } from '../../pod/objects/document.ts'
 import type { ObjectDocument, PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { keyOfObject } from '../../pod/objects/local-object.ts'
 import type { LocalObject } from '../../pod/objects/local-object.ts'
@@ -113,7 +114,7 @@ export class Workloads {
 
   constructor(env: WorkloadEnv) {
     this.#env = env
-    this.#clocks = this.#readClocks()
+    this.#clocks = readClocks(this.#env.clock)
     this.#reviews = new PacedWork(env.clock, () => this.#tryToReview())
   }
 
@@ -228,7 +229,7 @@ export class Workloads {
     const { file, report } = batch
     try {
       const { BatchJobs, readBatchState } = await import('./batch-jobs.ts')
-      return new BatchJobs(file, await readBatchState(file, report), this.#readClocks())
+      return new BatchJobs(file, await readBatchState(file, report), readClocks(this.#env.clock))
     } catch (error) {
       const log = { path: file.path, err: error }
       if (!this.#isUnread)
@@ -236,11 +237,6 @@ export class Workloads {
       this.#isUnread = true
       return undefined
     }
-  }
-
-  #readClocks(): ClockReading {
-    const { clock } = this.#env
-    return { wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() }
   }
 
   /** Whether a pod of a workload is to be as this document says, but not yet: others come first. */
@@ -278,7 +274,7 @@ export class Workloads {
 
   /** The wall clock may have been set, and the pods know it. */
   reviewClock(): void {
-    const now = this.#readClocks()
+    const now = readClocks(this.#env.clock)
     const step = clockStep(this.#clocks, now)
     if (step === undefined) return
     this.#clocks = now
@@ -437,7 +433,7 @@ export class Workloads {
 
   #decide(source: SourceName, { documents, hasBatch, isComplete }: Workloaded): Decision {
     const { proofMs } = this.#env
-    const now = this.#readClocks()
+    const now = readClocks(this.#env.clock)
     const nowMs = now.wallMs
     const owned = this.#workersOf(source)
     const broken = new Map<ObjectDocument, unknown>()
@@ -515,7 +511,7 @@ export class Workloads {
     for (const worker of this.#env.workers.all()) {
       const { owner, namespace, source: from } = worker.state.record
       if (owner === undefined || from !== source) continue
-      const key = `${owner.kind}/${namespace}/${owner.name}`
+      const key = keyOfOwner(owner, namespace)
       const workers = found.get(key)
       if (workers === undefined) found.set(key, [worker])
       else workers.push(worker)

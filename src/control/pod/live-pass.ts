@@ -1,3 +1,4 @@
+import { readClocks } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { trace } from '../../base/trace.ts'
@@ -57,7 +58,7 @@ export class LivePass {
     const { clock, prober, shutdown, system } = this.#env
     const state = this.#state
     const { memory, observed, ref } = state
-    state.beginPass({ wallMs: clock.wallMs(), uptimeMs: clock.uptimeMs() })
+    state.beginPass(readClocks(clock))
     memory.rememberProbes(observed, prober.verdicts(ref.uid))
     const overdueMs = state.activeDeadlineMs
     if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()

@@ -1,3 +1,5 @@
+import { readClocks } from '../../base/clock.ts'
+import type { ClockReading } from '../../base/clock.ts'
 import { sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
@@ -19,7 +21,7 @@ import type { EndRequest } from '../../decide/plan/ending.ts'
 import { blockedWaiting } from '../../decide/plan/pod-action.ts'
 import type { PodPlan, Waiting } from '../../decide/plan/pod-action.ts'
 import { addClockMoves, clockStep, moveObservedTimes, moveRecordTimes } from '../../decide/plan/clock-set.ts'
-import type { ClockReading, ClockStep } from '../../decide/plan/clock-set.ts'
+import type { ClockStep } from '../../decide/plan/clock-set.ts'
 import type { PodFacts } from '../../decide/plan/pod-facts.ts'
 import { awaitRuntime, hasFinished } from '../../decide/plan/progress.ts'
 import {
@@ -175,7 +177,7 @@ class PodLife {
     this.#onStage = listener.onStage
     this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
     this.pod = withDebuggers(pod, record.debuggers)
-    this.#clocks = { wallMs: env.clock.wallMs(), uptimeMs: env.clock.uptimeMs() }
+    this.#clocks = readClocks(env.clock)
     this.#fresh = new Set(pulled)
     this.#postStarts = new Set(record.postStartsDue)
     this.stage = record.ending === undefined ? (adopted ? 'adopted' : 'waiting') : 'ending'

@@ -1,7 +1,7 @@
+import type { ClockReading } from '../../base/clock.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Admission } from '../../decide/admission/admit-pod.ts'
-import type { ClockReading } from '../../decide/plan/clock-set.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import type { ResizeRefusal } from '../../decide/plan/resize.ts'
 import { selectRestarts } from '../../decide/plan/restart-request.ts'

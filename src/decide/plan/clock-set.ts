@@ -1,12 +1,8 @@
 import { formatTime } from '../../base/clock.ts'
+import type { ClockReading } from '../../base/clock.ts'
+import { mapValues } from '../../base/json.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ClockMove, EndedContainer, PodRecord } from '../../pod/state/pod-record.ts'
-
-/** A reading of the wall clock, and of the one that counts from the host's boot and never jumps. */
-export interface ClockReading {
-  readonly wallMs: number
-  readonly uptimeMs: number
-}
 
 /** The wall clock was set, as by a board's first synchronization: what was taken by it in this boot was wrong by that much. */
 export interface ClockStep {
@@ -100,11 +96,4 @@ function moveContainer(container: ObservedContainer, move: ClockMove | undefined
     startedAtMs: startedAtMs === undefined ? undefined : startedAtMs + move.startMs,
     finishedAtMs: finishedAtMs === undefined ? undefined : finishedAtMs + move.endMs,
   }
-}
-
-export function mapValues<Value>(
-  values: Readonly<Record<string, Value>>,
-  change: (value: Value) => Value,
-): Record<string, Value> {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, change(value)]))
 }

@@ -1,4 +1,5 @@
 /* What the deciders get to know of a pod, as plain data. */
+import type { ClockReading } from '../../base/clock.ts'
 import type { ResourceLists } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
@@ -6,7 +7,6 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerGarbagePolicy } from '../node/plan-container-garbage.ts'
 import type { BackoffLimits, Retries } from './backoff.ts'
-import type { ClockReading } from './clock-set.ts'
 import type { Waiting } from './pod-action.ts'
 import type { ResizeRefusal, ResizeState } from './resize.ts'
 

@@ -1,8 +1,7 @@
 /* What a Job is to do next: which pods it is to have, what of them counts, and when it is over. */
-import { objectOrEmpty } from '../../base/json.ts'
+import { mapValues, objectOrEmpty } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { JobSpec } from '../../pod/objects/workload-kinds.ts'
-import { mapValues } from '../plan/clock-set.ts'
 import { soonest } from './replica-pods.ts'
 
 /** A pod of a Job, as far as the Job depends on it. */

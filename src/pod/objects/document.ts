@@ -145,6 +145,11 @@ export function groupDocuments(
   }
 }
 
+/** Of the workload that owns a pod or Job of this namespace. */
+export function keyOfOwner({ kind, name }: PodOwner, namespace: string): string {
+  return `${kind}/${namespace}/${name}`
+}
+
 /** The key of a document's object: a PodKey, or an ObjectKey, which never equals a PodKey. */
 export function documentKey(document: SourceDocument): string {
   return isPodDocument(document) ? podKey(document.pod.metadata) : keyOfObject(document.object)

@@ -234,7 +234,7 @@ describe('podd upgrade of an archive that install.sh could not finish', () => {
     expect(readFileSync(join(root, 'name'), 'utf8')).toBe('before')
     expect(existsSync(join(root, 'exchanged'))).toBe(isExchanged)
     expect(existsSync(`${root}.previous`)).toBe(hasOlder)
-    // The next upgrade marks it anew.
+    // The next upgrade marks it again.
     expect(readdirSync(root).filter((file) => file.startsWith('.'))).toEqual([])
   })
 })

@@ -12,7 +12,7 @@ import { ApiRig } from '../../support/api-rig.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { eventObject, podObject } from '../../support/pod-objects.ts'
 
-const stranger: Identity = { name: 'ann', groups: ['shop', authenticatedGroup] }
+const unprivileged: Identity = { name: 'ann', groups: ['shop', authenticatedGroup] }
 
 const noBody = async (): Promise<Buffer> => Buffer.alloc(0)
 
@@ -88,7 +88,7 @@ describe('who asks', () => {
     ['GET', '/podd/v1/status', 'get path "/podd/v1/status"'],
     ['POST', '/podd/v1/gc', 'post path "/podd/v1/gc"'],
   ])('may not %s %s unless it is root', async (method, target, what) => {
-    const answer = await ask(target, stranger, method)
+    const answer = await ask(target, unprivileged, method)
     expect(answer.status).toBe(403)
     expect(JSON.parse(await bodyOf(answer))).toMatchObject({
       kind: 'Status',
@@ -105,14 +105,14 @@ describe('who asks', () => {
         method: 'GET',
         target: '/api/v1/namespaces/default/pods/web/exec?command=ls',
         headers: { upgrade: 'websocket' },
-        identity: stranger,
+        identity: unprivileged,
         readBody: noBody,
         signal: ending.signal,
       },
       new PassThrough(),
     )
     expect(opened).toMatchObject({ status: 403 })
-    expect(await bodyOf(await ask('/healthz', stranger))).toBe('ok')
+    expect(await bodyOf(await ask('/healthz', unprivileged))).toBe('ok')
   })
 })
 
@@ -128,8 +128,8 @@ describe('a path that ends in a slash', () => {
   ])('is that without it: %s', async (target) => {
     const answer = await bodyOf(await ask(target))
     expect(await bodyOf(await ask(`${target}/`))).toBe(answer)
-    const byStranger = (await ask(target, stranger)).status
-    expect((await ask(`${target}/`, stranger)).status).toBe(byStranger)
+    const refusal = (await ask(target, unprivileged)).status
+    expect((await ask(`${target}/`, unprivileged)).status).toBe(refusal)
   })
 })
 
@@ -143,7 +143,7 @@ describe('a check of podd itself', () => {
   }
   const loop = '[-]sync-loop failed: an event has waited for 1000 s'
   const lines = async (target: string) => {
-    const answer = await ask(target, stranger)
+    const answer = await ask(target, unprivileged)
     return [answer.status, ...(await bodyOf(answer)).trimEnd().split('\n')]
   }
 
@@ -185,12 +185,12 @@ describe('a check of podd itself', () => {
   })
 
   it.each(['/healthz', '/livez', '/readyz/sync-loop'])('is answered with its head: %s', async (target) => {
-    const { status } = await ask(target, stranger)
-    expect(await ask(target, stranger, 'HEAD')).toMatchObject({ status })
+    const { status } = await ask(target, unprivileged)
+    expect(await ask(target, unprivileged, 'HEAD')).toMatchObject({ status })
   })
 
   it.each(['/healthz/runtime', '/readyz/etcd'])('that is none is not found: %s', async (target) => {
-    expect(await ask(target, stranger)).toMatchObject({ status: 404 })
+    expect(await ask(target, unprivileged)).toMatchObject({ status: 404 })
   })
 })
 
