@@ -252,12 +252,15 @@ function watchSocket(
     own ??= now
     return now !== undefined && now === own
   }
+  let isAwaited = false
   const onHint = async (): Promise<void> => {
-    if (isThere()) return
+    if (isAwaited || isThere()) return
+    isAwaited = true
     await sleepUnlessAborted(clock, socketPatienceMs, signal)
     // A containerd that ends or starts removes it too.
-    if (signal.aborted || isThere() || !isStillContainerd(pid, places)) return
-    await onSocketLost(existsSync(socketPath) ? 'replaced' : 'removed')
+    if (!signal.aborted && !isThere() && isStillContainerd(pid, places))
+      await onSocketLost(existsSync(socketPath) ? 'replaced' : 'removed')
+    isAwaited = false
   }
   watchNames([socketPath], () => void onHint(), signal)
 }

@@ -76,6 +76,8 @@ if (process.argv[2] === '--version') {
   const socket = ${JSON.stringify(containerdPlaces(join(directory, 'root'), join(directory, 'run')).socketPath)}
   require('node:fs').rmSync(socket, { force: true })
   server.bindAsync('unix://' + socket, ServerCredentials.createInsecure(), () => {})
+  // A real one takes its time to end.
+  process.on('SIGTERM', () => setTimeout(() => process.exit(), 200))
 }
 `,
     { mode: 0o755 },
